@@ -1,11 +1,10 @@
-//! The vault of HushQL: one file that records what its owner declared and what was spent, and never
+//! The vault of HushQL: one file that records what its owner declared and what was spent. It never
 //! gives a charge back.
 //!
 //! In: declarations, and the exact privacy loss of each release of a statement. Out: a catalog to
 //! plan against, and a [`Charge`](ledger::Charge), the only proof of payment. This crate knows no
 //! SQL of analysts, no DataFusion and no data files: it depends on SQLite and on `hushql-privacy`
-//! alone. Everything that it stores or says is public, but answers that were paid for.
-//!
+//! alone. Everything that it stores or reports is public, except paid answers.
 //! | module | holds |
 //! |---|---|
 //! | [`catalog`] | tables, the people whom they are about, and budgets, as immutable snapshots |

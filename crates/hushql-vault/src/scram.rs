@@ -1,9 +1,9 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) from the server's side: what is kept of a password, and the
-//! proof of knowing it.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) from the server's side: the stored form of a password, and
+//! the proof of knowing the password.
 //!
-//! In: a password, once; later the messages of a client. Out: a verifier, from which nobody finds
-//! the password but by trying passwords; later whether the client knows it. The module knows
-//! nobody's name and keeps nothing.
+//! In: a password, once; later the messages of a client. Out: a verifier, which reveals the
+//! password only to someone who tries passwords; later whether the client knows the password. The
+//! module knows no names and stores nothing.
 //!
 //! ```text
 //! password ─▶ salted = PBKDF2(password, salt, 4096) ─▶ stored key = H(HMAC(salted, "Client Key")), server key = HMAC(salted, "Server Key")
@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// The rounds of a password's hash, as PostgreSQL has them.
+/// The rounds of a password's hash, as in PostgreSQL.
 const ITERATIONS: u32 = 4096;
 
 /// The bytes of a salt.
@@ -30,7 +30,7 @@ pub const PLAIN: &str = "SCRAM-SHA-256";
 /// The mechanism that binds the log-in to its channel.
 pub const PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// The kind of channel binding that is known: the hash of the server's certificate.
+/// The supported kind of channel binding: the hash of the server's certificate.
 const BINDING: &str = "tls-server-end-point";
 
 type Key = [u8; 32];
@@ -67,13 +67,13 @@ fn xor(a: &Key, b: &Key) -> Key {
     both
 }
 
-/// Whether two keys are equal, in a time that does not depend on where they differ.
+/// True if two keys are equal. The time does not depend on where they differ.
 fn equal(a: &Key, b: &Key) -> bool {
     std::hint::black_box(xor(a, b)).iter().fold(0, |all, byte| all | byte) == 0
 }
 
-/// The salt of a name, whether or not somebody has it: whoever asks for it again and again sees no
-/// role come, go or get another password.
+/// The salt of a name, whether or not a role has it. Someone who asks for it repeatedly cannot
+/// notice that a role is created, dropped, or gets another password.
 pub fn salt_of(secret: &Key, name: &str) -> [u8; SALT] {
     let mut salt = [0; SALT];
     let bytes = hmac(secret, &[b"salt", name.as_bytes()]);
@@ -81,7 +81,7 @@ pub fn salt_of(secret: &Key, name: &str) -> [u8; SALT] {
     salt
 }
 
-/// What is kept of a password.
+/// The stored form of a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     salt: Vec<u8>,
@@ -90,7 +90,7 @@ pub struct Verifier {
     server_key: Key,
 }
 
-/// Its keys are left out: who has them can try passwords, or pose as the server.
+/// Keys are left out: someone who has them can try passwords, or impersonate the server.
 impl std::fmt::Debug for Verifier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Verifier")
@@ -109,8 +109,8 @@ impl Verifier {
         }
     }
 
-    /// A verifier for a name that nobody has, which no password fits. A name has the same one each
-    /// time.
+    /// A verifier for a name without a role. No password fits it. The same name always gets the
+    /// same verifier.
     pub fn decoy(secret: &Key, name: &str) -> Self {
         let of = |what: &[u8]| hmac(secret, &[what, name.as_bytes()]);
         Self {
@@ -121,14 +121,14 @@ impl Verifier {
         }
     }
 
-    /// The verifier of another password under the same salt.
+    /// A verifier of another password under the same salt.
     pub fn with_password(&self, password: &str) -> Option<Self> {
         Some(Self::of_password(password, self.salt.as_slice().try_into().ok()?))
     }
 
     /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it; `None`
-    /// for anything else, and for other numbers of rounds and other salts than a decoy has, by
-    /// which a role would be told from a name that nobody has.
+    /// for anything else. It accepts only the number of rounds and the salt length of a decoy,
+    /// because others would distinguish a role from a name without one.
     pub fn read(text: &str) -> Option<Self> {
         let (numbers, keys) = text.strip_prefix(PLAIN)?.strip_prefix('$')?.split_once('$')?;
         let (iterations, salt) = numbers.split_once(':')?;
@@ -143,7 +143,7 @@ impl Verifier {
         })
     }
 
-    /// What tells this verifier from others, and nothing else.
+    /// A digest that distinguishes this verifier from others, and reveals nothing else.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint(Sha256::digest(self.text()).into())
     }
@@ -166,14 +166,14 @@ impl std::fmt::Debug for Fingerprint {
     }
 }
 
-/// A log-in whose first messages were exchanged.
+/// A log-in after the first messages.
 pub struct Exchange {
     verifier: Verifier,
-    /// The nonces of both.
+    /// The nonces of client and server.
     nonce: String,
-    /// What the client has to repeat of the channel.
+    /// The channel data that the client must repeat.
     channel: String,
-    /// The messages so far, which the proof is about.
+    /// The messages so far, which the proof covers.
     before: String,
 }
 
@@ -185,8 +185,8 @@ impl std::fmt::Debug for Exchange {
 
 impl Exchange {
     /// Answers a client's first message. `more` is the server's random part of the nonce, and
-    /// `certificate` the hash of the server's certificate where the channel has one. `None` for a
-    /// message that is not one, or a client that was kept from binding the log-in to its channel.
+    /// `certificate` is the hash of the server's certificate if the channel has one. `None` for an
+    /// invalid message, or if someone prevented the client from binding the log-in to its channel.
     pub fn begin(
         verifier: Verifier,
         (mechanism, certificate): (&str, Option<&[u8]>),
@@ -216,7 +216,7 @@ impl Exchange {
         Some((Self { verifier, nonce, channel: STANDARD.encode(channel), before }, first))
     }
 
-    /// The last message of the server, if the client's proves that it knows the password.
+    /// The server's last message, if the client's message proves that it knows the password.
     pub fn end(&self, message: &[u8]) -> Option<String> {
         let message = std::str::from_utf8(message).ok().filter(|text| text.len() <= LONGEST)?;
         let (rest, proof) = message.rsplit_once(",p=")?;
@@ -236,7 +236,7 @@ impl Exchange {
 mod tests {
     use super::*;
 
-    /// What a client sends last.
+    /// The client's last message.
     fn client(password: &str, bare: &str, first: &str, channel: &str) -> (String, String) {
         let fields: Vec<&str> = first.splitn(3, ',').collect();
         let salt = STANDARD.decode(&fields[1][2..]).unwrap();
@@ -320,7 +320,7 @@ mod tests {
         assert!(begin(PLAIN, Some(b"hash"), "n,,n=,r=abc").is_some());
         assert!(begin(PLAIN, None, "y,,n=,r=abc").is_some());
         for (mechanism, certificate, message) in [
-            // The server binds, and the client was told that it does not.
+            // The server supports binding, but the client was told that it does not.
             (PLAIN, Some(&b"hash"[..]), "y,,n=,r=abc"),
             (PLAIN, Some(b"hash"), bound),
             (PLUS, Some(b"hash"), "n,,n=,r=abc"),

@@ -1,8 +1,8 @@
-//! Numbers of a tree of groups, of which each is the sum of those below it.
+//! Numbers of a tree of groups: each number is the sum of those below it.
 //!
 //! In: noisy numbers of all groups of a ROLLUP, level by level, and the variance of their noise.
-//! Out: numbers that add up, and how far they are off. All of it is computed from numbers that were
-//! released, and from public keys: it costs nothing, and no privacy rests on it.
+//! Out: numbers that add up, and their errors. Everything is computed from released numbers and
+//! public keys, so it costs nothing, and no privacy rests on it.
 //!
 //! ```text
 //! level 0         10           10.33         one total and two regions, each drawn with the same variance: they

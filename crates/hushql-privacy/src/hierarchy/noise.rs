@@ -1,7 +1,7 @@
-//! How far numbers that add up are off.
+//! The error of numbers that add up.
 //!
 //! In: the noise of each level of a tree, and the standard deviation of a number that adds up. Out:
-//! a distance that the number exceeds with a given probability at most.
+//! a distance that the error exceeds with at most a given probability.
 //!
 //! ```text
 //! one number with Laplace noise of scale 20, variance 800      95 %: within 60
@@ -22,8 +22,7 @@ pub enum Law {
     Gaussian(f64),
 }
 
-/// By how much the continuous law of noise is wider than the one on the grid, as parts of
-/// variances, and which tail it has.
+/// A law whose tail bounds the error of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tail {
     /// The tail of a symmetric law whose density is log-concave.
@@ -34,23 +33,25 @@ enum Tail {
     Any,
 }
 
-/// How numbers of one level deviate that add up.
+/// The error of the numbers of one level, once they add up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deviation {
     /// The standard deviation under the continuous laws, in steps.
     deviation: f64,
-    /// The part of it that lies between the continuous laws and those on the grid.
+    /// The standard deviation of D, the difference between the continuous laws and those on the
+    /// grid.
     between: f64,
     tail: Tail,
-    /// Where all noise is Laplace noise, the sums of noises of all different groups of the level,
-    /// if those are few.
+    /// If all noise is Laplace noise and the groups of the level differ in few ways, the sum of
+    /// noises of each different group.
     sums: Option<Vec<NoiseSum>>,
-    /// What they are moved by at most afterwards.
+    /// The most that a number is moved afterwards.
     moved: f64,
 }
 
 impl Law {
-    /// The variance of the continuous law of this kind; that on the grid has no larger one.
+    /// The variance of the continuous law of this kind. The law on the grid has at most this
+    /// variance.
     pub fn variance(self) -> f64 {
         match self {
             Self::Laplace(scale) => 2.0 * scale * scale,
@@ -58,17 +59,18 @@ impl Law {
         }
     }
 
-    /// The variance of the grid: what is added to a number on the grid to give it a continuous law;
-    /// `None` where the steps are too large for that.
+    /// The variance of the grid: of the noise that turns a number on the grid into one with a
+    /// continuous law. `None` if the steps are too large for that.
     ///
     /// # Guarantee
-    /// Laplace: noise on the grid is the difference of two geometric numbers, each the integral
-    /// part of an exponential one, whose fraction does not depend on it. So Laplace noise is noise
+    /// Laplace: noise on the grid is the difference of two geometric numbers. Each is the integral
+    /// part of an exponential one, and the fraction is independent of it. So Laplace noise is noise
     /// on the grid plus a symmetric difference of two fractions, which is independent of it, and
     /// its variance is the sum of both. Gaussian: noise on the grid plus Gaussian noise of variance
     /// τ² has, at every point, a density within the factor 1 ± ε of that of Gaussian noise of
     /// variance σ² + τ², with ε ≤ 4·exp(−2π²σ²τ²/(σ² + τ²)) (Poisson's summation). Here ε is at
-    /// most 10⁻⁶ over the number of groups, so that the density of all groups together is off by
+    /// most 10⁻⁶ divided by the number of groups, so the density of all groups together is off by
+    /// at most 10⁻⁵.
     /// 10⁻⁵ at most.
     fn between(self, groups: usize) -> Option<f64> {
         match self {
@@ -87,8 +89,8 @@ impl Law {
 }
 
 impl Deviation {
-    /// The deviations of a tree whose levels have this noise: for each level, that of its group
-    /// with the largest one. With `integer`, numbers are made whole afterwards.
+    /// The deviations of a tree whose levels have this noise: for each level, the largest deviation
+    /// of its groups. With `integer`, numbers are rounded to whole ones afterwards.
     pub fn of(tree: &Tree, laws: &[Law], integer: Option<f64>) -> Vec<Self> {
         let variances: Vec<f64> = laws.iter().map(|law| law.variance()).collect();
         let between: Option<Vec<f64>> = laws.iter().map(|law| law.between(tree.len())).collect();
@@ -98,7 +100,8 @@ impl Deviation {
             (Some(_), true) => Tail::Gaussian,
             (Some(_), false) => Tail::LogConcave,
         };
-        // Laplace noise of the continuous law includes what lies between; Gaussian noise does not.
+        // The variance of continuous Laplace noise includes that of D; the variance of Gaussian
+        // noise does not.
         let parts = laws.iter().zip(between.unwrap_or_default()).map(|(law, between)| {
             let own = law.variance();
             let whole = match law {
@@ -125,22 +128,22 @@ impl Deviation {
         tree.deviations(&variances).into_iter().enumerate().map(of).collect()
     }
 
-    /// How far a number is off, in steps, at confidence 1 − β.
+    /// The error of a number, in steps, at confidence 1 − β.
     ///
     /// # Guarantee
-    /// A number that adds up is off by Y, a sum of multiples of independent noises. With the
-    /// continuous laws it would be off by Y + D, D symmetric and independent of Y. By Cantelli's
-    /// inequality D is below −k times its deviation with probability 1/(1 + k²) at most, so that
+    /// The error of a number that adds up is Y, a sum of multiples of independent noises. With the
+    /// continuous laws it would be Y + D, with D symmetric and independent of Y. By Cantelli's
+    /// inequality, D is below −k times its deviation with probability at most 1/(1 + k²), so
     /// P(|Y| > t) ≤ (1 + 1/k²)·P(|Y + D| > t − k·dev D).
     ///
     /// Y + D has a symmetric log-concave density, as sums of independent Laplace and Gaussian
     /// noises have. Of such laws with deviation s, those whose density is exp(−a|x|) up to some |x|
     /// have the largest tails, and P(|Y + D| > t) ≤ 1.12·exp(−√2·t/s) for t ≥ 2s (Fradelizi and
-    /// Guédon 2004; 1.12 is the largest quotient, at t = 2s). Gaussian noises alone have a Gaussian
-    /// tail, 2φ(z)·4/(3z + √(z² + 8)) at most (Sampford 1953). Without continuous laws it is
-    /// Chebyshev's inequality.
+    /// Guédon 2004; 1.12 is the largest quotient, at t = 2s). Gaussian noise alone has a Gaussian
+    /// tail, at most 2φ(z)·4/(3z + √(z² + 8)) (Sampford 1953). Without continuous laws, Chebyshev's
+    /// inequality holds.
     ///
-    /// Where the laws of all groups are known, they are asked, which is closer: see
+    /// If the laws of all groups are known, their tails give a closer bound: see
     /// [`tail`](super::tail()).
     pub fn within(&self, beta: f64) -> f64 {
         let asked = self.sums.as_ref().and_then(|sums| {
@@ -167,8 +170,8 @@ impl Deviation {
     }
 }
 
-/// The sums of noises of all different groups of a level, if all noise is Laplace noise and they
-/// are few.
+/// The sum of noises of each different group of a level; `None` unless all noise is Laplace noise
+/// and the different groups are few.
 fn sums(tree: &Tree, variances: &[f64], laws: &[Law], level: usize) -> Option<Vec<NoiseSum>> {
     const MOST: usize = 4;
     let on_grid = laws.iter().map(|law| match law {
@@ -194,7 +197,7 @@ fn sums(tree: &Tree, variances: &[f64], laws: &[Law], level: usize) -> Option<Ve
     different.iter().map(sum).collect()
 }
 
-/// How many deviations are exceeded with probability β at most, to both sides together.
+/// The number of deviations that is exceeded with probability at most β, on both sides together.
 fn quantile(tail: Tail, beta: f64) -> f64 {
     match tail {
         Tail::LogConcave => ((1.12 / beta).ln() / std::f64::consts::SQRT_2).max(2.0),

@@ -1,32 +1,32 @@
 //! The tail of a sum of multiples of Laplace noises on a grid, from its characteristic function.
 //!
-//! In: how often each multiple of noise of each level is in a number that adds up. Out: a distance
-//! that the sum exceeds with a given probability at most.
+//! In: how often each multiple of the noise of each level occurs in a number that adds up. Out: a
+//! distance that the sum exceeds with at most a given probability.
 //!
-//! Noise of variance v on the grid has the characteristic function 1/(1 + 2v·sin²(θ/2)); that of
+//! Noise of variance v on the grid has the characteristic function 1/(1 + 2v·sin²(θ/2)). That of
 //! the sum is the product over its noises, and its tail is the sum of a series (Davies 1973). A
-//! little Gaussian noise is put on top, so that few terms of it matter.
+//! little Gaussian noise is added, so that few terms of the series matter.
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
 use num_traits::ToPrimitive;
 
-/// The most different multiples that a sum may have.
+/// The largest number of different multiples in a sum.
 const MOST_TERMS: usize = 48;
 
-/// The deviation of the noise on top, as a part of that of the sum.
+/// The deviation of the added Gaussian noise, as a share of that of the sum.
 const ON_TOP: f64 = 0.005;
 
-/// How many deviations of it are counted in full; it is further below with a probability of
+/// This many deviations of the added noise count in full. It is lower with a probability of
 /// 3.4·10⁻⁶.
 const FAR: f64 = 4.5;
 
-/// Beyond so many deviations the sum is as good as never: with a probability below 10⁻²⁰.
+/// The sum exceeds this many deviations with a probability below 10⁻²⁰.
 const PERIOD: f64 = 80.0;
 
-/// A multiple of the noises of a level: how large it is, the variance of the noise, and how many
-/// there are.
+/// A multiple of the noises of a level: the factor, the variance of the noise, and the number of
+/// such noises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct NoiseTerm {
     multiple: f64,
@@ -34,13 +34,13 @@ struct NoiseTerm {
     count: f64,
 }
 
-/// How far the sum of these multiples of independent Laplace noises on a grid, of this variance, is
-/// from 0 at confidence 1 − β; `None` for a β below 10⁻⁷.
+/// The distance from 0 of the sum of these multiples of independent Laplace noises of this variance
+/// on a grid, at confidence 1 − β; `None` for a β below 10⁻⁷.
 ///
 /// # Guarantee
-/// The sum Y is farther from 0 with a probability of at most β, up to 10⁻⁹: the tail is computed
-/// from the sum's characteristic function, with a Gaussian G on top that is independent of Y, and
-/// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G).
+/// The sum Y is farther from 0 with a probability of at most β, up to 10⁻⁹. The tail is computed
+/// from the characteristic function of Y + G, where G is an added Gaussian noise that is
+/// independent of Y, and P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G).
 pub fn tail(multiples: &[f64], variance: f64, beta: f64) -> Option<f64> {
     NoiseSum::new(&[multiples.to_vec()], &[variance])?.within(beta)
 }
@@ -53,12 +53,12 @@ pub(super) struct NoiseSum {
 }
 
 impl NoiseSum {
-    /// The sum of these multiples of noises of these variances on the grid; `None` for too many
-    /// different ones.
+    /// The sum of these multiples of noises of these variances on the grid; `None` if there are too
+    /// many different multiples.
     pub(super) fn new(multiples: &[Vec<f64>], variances: &[f64]) -> Option<Self> {
         let mut terms = Vec::new();
         for (level, variance) in multiples.iter().zip(variances) {
-            // Multiples that differ in their last digits alone are the same.
+            // Multiples that differ only in their last digits are the same.
             let largest = level.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
             let step = (largest * 1e-11).max(f64::MIN_POSITIVE);
             let mut counts: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
@@ -81,10 +81,10 @@ impl NoiseSum {
         (terms.len() <= MOST_TERMS && deviation.is_finite()).then_some(Self { terms, deviation })
     }
 
-    /// How far the sum is from 0, at confidence 1 − β; `None` for a β too small for it.
+    /// The distance of the sum from 0, at confidence 1 − β; `None` if β is too small to compute it.
     ///
     /// # Guarantee
-    /// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G) for the symmetric noise G on top,
+    /// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G) for the added symmetric noise G,
     /// which is independent of Y. The right side is the sum of the series, up to 10⁻⁹.
     pub(super) fn within(&self, beta: f64) -> Option<f64> {
         if beta < 1e-7 {

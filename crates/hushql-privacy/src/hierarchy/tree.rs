@@ -1,12 +1,12 @@
 //! Weighted least squares on a tree of groups.
 //!
 //! In: noisy numbers of all groups, level by level, and the variance of the noise of each level.
-//! Out: numbers that add up, their standard deviations, and how much each noisy number counts in
-//! one of them.
+//! Out: numbers that add up, their standard deviations, and the weight of each noisy number in each
+//! of them.
 //!
-//! The numbers are those of weighted least squares. Upward, each group has the estimate z of its
-//! subtree and its variance s; downward each takes its share of what the group above differs from
-//! the sum of its estimates:
+//! Upward, each group gets the estimate z of its subtree and its variance s. Downward, the number
+//! of the group above differs from the sum of the estimates below it, and each group takes its
+//! share of the difference:
 //!
 //! ```text
 //! leaf   z = y                                  s = v
@@ -15,21 +15,21 @@
 //! below  f = z + (s/V)·(f above − Z)            var f = s − (s/V)²·(V − var f above)
 //! ```
 //!
-//! Proof of the last. f above is the best unbiased estimate, and Z is another one of the same
-//! number, so that their covariance is the variance of the former: Var(f above − Z) = V − var f
-//! above. f above depends on z through Z alone, of which z has the share s/V: Cov(z, f above − Z) =
+//! Proof of the last formula. f above is the best unbiased estimate, and Z is another unbiased
+//! estimate of the same number, so their covariance is Var(f above): Var(f above − Z) = V − var f
+//! above. f above depends on z through Z alone, and z has the share s/V of Z: Cov(z, f above − Z) =
 //! −(s/V)·(V − var f above). So var f = s + (s/V)²(V − var f above) − 2(s/V)²(V − var f above).
 
 use num_traits::ToPrimitive;
 
 use super::whole::{self, WholeNumbers};
 
-/// A tree of groups, by levels: those without a group above them first.
+/// A tree of groups, by levels; the first level has no groups above it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
-    /// For each level, the place of the group above each of its groups, in the level before.
+    /// For each level, the index of the parent of each group in the level before.
     above: Vec<Vec<usize>>,
-    /// For each level, the places of the groups below each of its groups, in the next level.
+    /// For each level, the indices of the children of each group in the next level.
     below: Vec<Vec<Vec<usize>>>,
 }
 
@@ -37,8 +37,8 @@ pub struct Tree {
 type Variances = Vec<Vec<f64>>;
 
 impl Tree {
-    /// A tree of a first level with `roots` groups; `above` has, for each level below it, the place
-    /// of the group above each group. `None` for a place that no group has, and without a group.
+    /// A tree whose first level has `roots` groups. For each level below it, `above` has the index
+    /// of the parent of each group. `None` if a parent does not exist, or there is no group.
     pub fn new(roots: usize, above: Vec<Vec<usize>>) -> Option<Self> {
         let sizes: Vec<usize> = std::iter::once(roots).chain(above.iter().map(Vec::len)).collect();
         let mut below: Vec<Vec<Vec<usize>>> =
@@ -52,17 +52,17 @@ impl Tree {
         (roots > 0).then_some(Self { above, below })
     }
 
-    /// How many groups each level has.
+    /// The number of groups of each level.
     pub fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
         self.below.iter().map(Vec::len)
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub(crate) fn len(&self) -> usize {
         self.sizes().sum()
     }
 
-    /// s of every group, and V, for levels whose noise has these variances.
+    /// s and V of every group, for levels whose noise has these variances.
     fn variances(&self, noise: &[f64]) -> (Variances, Variances) {
         let mut own: Variances = Vec::with_capacity(self.below.len());
         let mut all: Variances = Vec::with_capacity(self.below.len());
@@ -89,7 +89,7 @@ impl Tree {
         (own, all)
     }
 
-    /// The share s/V of a group in what the group above it differs from the sum of its estimates.
+    /// The share s/V of a group in the difference between its parent and the sum of the estimates.
     fn share(&self, own: &[f64], sum: f64, siblings: usize, at: usize) -> f64 {
         match own.get(at) {
             Some(s) if sum > 0.0 => s / sum,
@@ -122,10 +122,10 @@ impl Tree {
         fitted.into_iter().map(|level| level.into_iter().map(f64::sqrt).collect()).collect()
     }
 
-    /// How much the noisy number of each group counts in the number of one group that adds up.
+    /// The weight of each group's noisy number in the final number of one group.
     pub fn multiples(&self, noise: &[f64], level: usize, at: usize) -> Vec<Vec<f64>> {
         let (own, all) = self.variances(noise);
-        // First of the estimates z: upward from the group, each counts by its share.
+        // First the weights of the estimates z: from the group upward, each counts by its share.
         let mut counts: Vec<Vec<f64>> = self.sizes().map(|size| vec![0.0; size]).collect();
         let (mut at, mut weight) = (at, 1.0);
         for level in (1..=level).rev() {
@@ -150,7 +150,7 @@ impl Tree {
         if let Some(count) = counts.first_mut().and_then(|first| first.get_mut(at)) {
             *count += weight;
         }
-        // An estimate is made of its own number and of the estimates below it.
+        // An estimate consists of the group's own number and of the estimates below it.
         for level in 0..self.below.len() {
             let v = noise.get(level).copied().unwrap_or(0.0);
             let Some(groups) = self.below.get(level) else { break };
@@ -172,11 +172,11 @@ impl Tree {
         counts
     }
 
-    /// How far a group of each level is moved at most where all numbers become whole.
+    /// For each level, the most that a group is moved when all numbers become whole.
     ///
     /// # Guarantee
-    /// A top is moved by 1/2. A group below takes its share of what the group above was moved by,
-    /// at most the largest share of the level, and less than 1 for its own rounding.
+    /// A top is moved by at most 1/2. A group below takes its share of its parent's move, which is
+    /// at most the largest share of the level, and moves by less than 1 for its own rounding.
     pub fn roundings(&self, noise: &[f64]) -> Vec<f64> {
         let (own, all) = self.variances(noise);
         let mut moved = vec![0.5];
@@ -195,14 +195,14 @@ impl Tree {
         moved
     }
 
-    /// The numbers that add up: those nearest to the noisy ones `y`, each weighed by 1/variance.
+    /// The numbers that add up and are nearest to the noisy numbers `y`, with weights 1/variance.
     ///
     /// # Guarantee
-    /// Each number of a group with groups below it is their sum, up to the rounding of floats; with
-    /// `integer` exactly. Without a `shape` they are unbiased, and no linear unbiased estimate has
-    /// a smaller variance. With `nonnegative`, the numbers below a group are the nearest ones that
-    /// are not negative and have its sum, from the top down. The result depends on these numbers
-    /// alone.
+    /// The number of each group with groups below it is their sum: exactly with `integer`,
+    /// otherwise up to the rounding of floats. Without a `shape` the numbers are unbiased, and no
+    /// linear unbiased estimate has a smaller variance. With `nonnegative`, from the top down, the
+    /// numbers below a group are the nearest nonnegative ones that have its sum. The result depends
+    /// on these numbers alone.
     pub fn fitted(&self, y: &[Vec<f64>], noise: &[f64], shape: WholeNumbers) -> Vec<Vec<f64>> {
         let (own, all) = self.variances(noise);
         let z = self.upward(y, noise, &all);

@@ -1,12 +1,12 @@
-//! Numbers with a given sum: not negative, and whole.
+//! Makes numbers with a given sum nonnegative, or whole.
 //!
 //! In: the numbers of the groups below one group, and the number of that group. Out: the nearest
-//! numbers with its sum that are not negative, or whole, or both. Leaves are never clamped alone:
-//! that would add up to far too much.
+//! numbers with its sum that are nonnegative, or whole, or both. Leaves are never clamped
+//! separately, because that would make their sum far too large.
 
 use num_traits::ToPrimitive;
 
-/// What becomes of the numbers that add up.
+/// The properties that numbers get after they add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WholeNumbers {
     /// No number is below 0.
@@ -15,28 +15,27 @@ pub struct WholeNumbers {
     pub integer: bool,
 }
 
-/// No number is larger than this in size, so that sums of whole numbers fit.
+/// Bounds the size of numbers, so that sums of whole numbers fit.
 const LARGEST: f64 = 1e24;
 
-/// The number of a group without one above it.
+/// The number of a group without a parent.
 pub(super) fn first(number: f64, shape: WholeNumbers) -> f64 {
     let number = if shape.nonnegative { number.max(0.0) } else { number };
     if shape.integer { number.clamp(-LARGEST, LARGEST).round_ties_even() } else { number }
 }
 
-/// The numbers of the groups below a group, whose sum is `sum` but for the rounding of floats, in
-/// this shape.
+/// The numbers below a group, in this shape. Their sum must be `sum`, up to the rounding of floats.
 ///
 /// # Guarantee
-/// Their sum is `sum`: with `integer` exactly, where `sum` is whole and its digits fit a float;
+/// The results sum to `sum`: exactly with `integer`, if `sum` is whole and its digits fit a float;
 /// otherwise up to the rounding of floats.
 pub(super) fn shaped(numbers: Vec<f64>, sum: f64, shape: WholeNumbers) -> Vec<f64> {
     let numbers = if shape.nonnegative { projected(numbers, sum) } else { numbers };
     if shape.integer { rounded(&numbers, sum, shape.nonnegative) } else { numbers }
 }
 
-/// The nearest numbers that are not negative and have this sum, which is not negative: max(x − θ,
-/// 0) for the θ that gives it.
+/// The nearest nonnegative numbers with this nonnegative sum: max(x − θ, 0) for the θ that gives
+/// the sum.
 fn projected(numbers: Vec<f64>, sum: f64) -> Vec<f64> {
     let mut sorted = numbers.clone();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -46,7 +45,7 @@ fn projected(numbers: Vec<f64>, sum: f64) -> Vec<f64> {
         kept += number;
         count += 1.0;
         let next = (kept - sum) / count;
-        // The largest numbers stay above 0, as long as the next one does.
+        // The largest numbers stay above 0, as long as the next one does, too.
         if count < 1.5 || number > next {
             theta = next;
         } else {
@@ -56,7 +55,7 @@ fn projected(numbers: Vec<f64>, sum: f64) -> Vec<f64> {
     numbers.into_iter().map(|number| (number - theta).max(0.0)).collect()
 }
 
-/// Whole numbers with this sum: each is rounded down, and those with the largest remainders up.
+/// Whole numbers with this sum: each is rounded down, then those with the largest remainders go up.
 fn rounded(numbers: &[f64], sum: f64, nonnegative: bool) -> Vec<f64> {
     let whole = |number: f64| number.clamp(-LARGEST, LARGEST).to_i128().unwrap_or(0);
     let count = i128::try_from(numbers.len()).unwrap_or(i128::MAX);
@@ -69,8 +68,8 @@ fn rounded(numbers: &[f64], sum: f64, nonnegative: bool) -> Vec<f64> {
     let remainder = |at: &usize| numbers.get(*at).map_or(0.0, |number| number - number.floor());
     order.sort_by(|a, b| remainder(b).total_cmp(&remainder(a)).then(a.cmp(b)));
     if missing < 0 && nonnegative {
-        // Floats were rounded up: the numbers with the smallest remainders give what they have,
-        // first 1 each.
+        // Clamping and floats made the sum too large. Numbers are lowered, smallest remainders
+        // first: at first by 1 each, then as far as possible.
         for most in [1, i128::MAX] {
             for at in order.iter().rev() {
                 if let Some(number) = rounded.get_mut(*at) {

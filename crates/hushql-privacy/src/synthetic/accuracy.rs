@@ -1,7 +1,6 @@
-//! How large noise is, and how far a choice can be off: said in floats, for models and reports.
+//! The size of noise and the error of choices, in floats, for models and reports.
 //!
-//! In: noise and choices as they were calibrated. Out: variances and bounds. No privacy rests on
-//! them.
+//! In: calibrated noise and choices. Out: variances and bounds. No privacy rests on them.
 
 use num_traits::ToPrimitive;
 
@@ -18,7 +17,7 @@ impl Noise {
         scale.unwrap_or(f64::MAX).max(f64::MIN_POSITIVE)
     }
 
-    /// The variance of a draw, or slightly more, for weighing measurements; positive.
+    /// The variance of a draw, or slightly more, as the weight of measurements; positive.
     pub(super) fn variance(&self) -> f64 {
         let scale = self.scale();
         let variance = match self {
@@ -29,7 +28,7 @@ impl Noise {
         variance.max(1e-12)
     }
 
-    /// The mean size of a draw, about.
+    /// The approximate mean size of a draw.
     pub(super) fn mean_size(&self) -> f64 {
         match self {
             Self::Laplace(_) => 1.0 / (1.0 / self.scale()).sinh(),
@@ -37,7 +36,7 @@ impl Noise {
         }
     }
 
-    /// A bound of ln E(e^(tX)) of one draw; infinite where there is none.
+    /// An upper bound of ln E(e^(tX)) for one draw; infinite if there is none.
     pub(super) fn log_moment(&self, t: f64) -> f64 {
         let scale = self.scale();
         match self {
@@ -52,7 +51,7 @@ impl Noise {
         }
     }
 
-    /// The largest t that [`Noise::log_moment`] is looked at for.
+    /// The largest t for which [`Noise::log_moment`] is evaluated.
     pub(super) fn steepest(&self) -> f64 {
         match self {
             Self::Laplace(_) => 1.0 / self.scale(),
@@ -62,7 +61,7 @@ impl Noise {
 }
 
 impl Chooser {
-    /// How far the score of the winner can be below the best, at confidence 1 − β.
+    /// The distance of the winner's score from the best, at confidence 1 − β.
     pub(super) fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         match self {
             Self::PermuteAndFlip(mechanism) => mechanism.error_at(candidates, beta),

@@ -1,9 +1,8 @@
-//! AIM: in each round the marginal that the model answers worst is measured, and the model fitted
-//! anew.
+//! AIM: each round measures the marginal that the model answers worst, and fits the model anew.
 //!
-//! In: a task, and the door. Out: a model, what was measured, and what each round knew. Everything
-//! that is decided here (who competes, how many rounds there are, how large they are, when they
-//! end) is a function of the task and of [`Released`] values. The model is made of floats; the
+//! In: a task, and the door. Out: a model, the measurements, and the state of each round. All
+//! decisions here (which sets compete, how many rounds there are, how large they are, when they
+//! end) are functions of the task and of [`Released`] values. The model is made of floats; the
 //! budget and the scores are integers. Source: McKenna, Mullins, Sheldon, Miklau 2022.
 //!
 //! ```text
@@ -24,16 +23,17 @@ use super::made::{Failed, Progress, Stop, check};
 use super::outcome::{Answered, Competing, MethodOutcome, Round};
 use super::task::{SyntheticTask, Unfit};
 
-/// A model and how it came about.
+/// A model, with the measurements and rounds that led to it.
 struct Fitted {
     model: Model,
     measured: Vec<Released<Measured>>,
-    /// The last round, and the last one before it in which each other candidate competed.
+    /// The last round. For each candidate that did not compete in it, the last round in which it
+    /// did.
     rounds: Vec<Round>,
     count: u32,
 }
 
-/// All sets below those of the workload, each with Σv·|r ∩ c| over the workload's sets r.
+/// All subsets of the workload's sets, each with Σv·|r ∩ c| over the workload's sets r.
 ///
 /// # Errors
 /// [`Unfit::TooManyCandidates`] when there are more than can compete.
@@ -62,7 +62,7 @@ pub(super) fn competing(workload: &[(ColumnSet, u64)], most: usize) -> Result<Co
     Ok(sets.into_iter().map(|set| (set.clone(), weight(&set))).collect())
 }
 
-/// All of these, with the error that so much noise in each cell would bring.
+/// These sets as candidates, each with the error that noise of this size in each cell would bring.
 pub(super) fn candidates<'c>(
     fits: impl IntoIterator<Item = &'c (ColumnSet, u64)>,
     sizes: &[usize],
@@ -76,7 +76,7 @@ pub(super) fn candidates<'c>(
     fits.into_iter().map(candidate).collect()
 }
 
-/// A model's counts as whole numbers, each rounded by itself.
+/// A model's counts as whole numbers, each rounded separately.
 pub(super) fn whole(counts: &[f64]) -> Vec<i64> {
     counts.iter().map(|value| value.round_ties_even().to_i64().unwrap_or(0)).collect()
 }
@@ -131,7 +131,7 @@ pub(super) fn run(
 }
 
 impl Fitted {
-    /// Takes in what was measured.
+    /// Adds these measurements to the model.
     fn take(&mut self, measured: Vec<Released<Measured>>) {
         for measured in measured {
             self.model.add(&measured);
@@ -139,7 +139,7 @@ impl Fitted {
         }
     }
 
-    /// One round; returns whether its measurement changed the model by less than noise does.
+    /// Runs one round. True if its measurement changed the model by less than the noise.
     fn round(
         &mut self,
         task: &SyntheticTask,
@@ -187,8 +187,8 @@ impl Fitted {
         }
     }
 
-    /// Keeps a round; of earlier ones only what did not compete again, and as many as are not
-    /// larger together than four models.
+    /// Keeps a round. Earlier rounds lose the candidates that competed again. The oldest are
+    /// dropped until all kept rounds together are at most as large as four models.
     fn keep(&mut self, round: Round, most_bytes: usize) {
         let again: BTreeSet<&ColumnSet> = round.candidates.iter().map(|c| &c.columns).collect();
         for earlier in &mut self.rounds {
@@ -209,8 +209,8 @@ impl Fitted {
     }
 }
 
-/// Those whose junction tree is not larger than the share of the bytes that is spent by then; never
-/// none, since sets inside of a clique make no tree larger.
+/// The sets whose junction tree fits the bytes that grow with the used share of the budget. There
+/// is always one, since sets inside a clique make no tree larger.
 fn fitting<'c>(
     task: &SyntheticTask,
     competing: &'c Competing,

@@ -1,13 +1,14 @@
-//! How far the marginals of the rows made are off, free: from what was released.
+//! Bounds on the errors of the new rows' marginals. They are free, because they use only released
+//! values.
 //!
-//! In: the measurements and what the rounds knew, and the rows. Out: for each marginal a bound of
-//! Σ|count of the private rows − count of the rows made|, at 95 % each. Floats: bounds are reports,
-//! rounded up past their error.
+//! In: the measurements, the state of the rounds, and the rows. Out: for each marginal a bound on
+//! Σ|count of the private rows − count of the new rows|, at 95 % each. Bounds are floats for
+//! reports, rounded up past their error.
 //!
-//! Of a set r inside of a measured one, with noisy counts y summed to r: ‖y_r − M_r(s)‖₁ and what
-//! the noise can be. The i-th such measurement holds at β·2⁻ⁱ, so that the best of all may be
-//! taken. Of another r that competed when c won: its score was not much more than that of c, which
-//! was measured; both at β/2T for each of the at most T rounds, so that any round may be taken.
+//! For a set r inside a measured one, with noisy counts y summed to r: ‖y_r − M_r(s)‖₁ plus a bound
+//! on the noise. The i-th such measurement holds at β·2⁻ⁱ, so the smallest of all bounds is valid.
+//! For another r that competed when c won: its score was not much higher than that of c, which was
+//! measured. Both bounds hold at β/2T for each of the at most T rounds, so any round is valid.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +24,12 @@ use super::outcome::{Answered, Competing, MethodOutcome, Round};
 use super::task::SyntheticTask;
 use crate::privacy::{Rational, parse_decimal};
 
-/// The bounds of these marginals, in rows or persons; `columns` are the rows made. On two threads
-/// if there is much to do.
+/// The bounds of these marginals, in rows or persons; `columns` are the new rows. Large work runs
+/// on two threads.
 ///
 /// # Errors
-/// [`Failed::Mechanism`] where the noise of a round that is over cannot be calibrated, which it
-/// was; and that the statement is over.
+/// [`Failed::Mechanism`] if the noise of an earlier round cannot be calibrated, although it was.
+/// [`Failed::Stopped`] when the statement is over.
 pub(super) fn bounds(
     task: &SyntheticTask,
     competing: &Competing,
@@ -50,7 +51,7 @@ pub(super) fn bounds(
     })
 }
 
-/// The bounds of some of them, one after the other.
+/// The bounds of these sets, one after the other.
 fn bounds_of(
     task: &SyntheticTask,
     sets: &[(ColumnSet, u64)],
@@ -84,7 +85,7 @@ fn bounds_of(
     Ok(errors)
 }
 
-/// The counts of the rows made.
+/// The counts of the new rows.
 fn marginal(task: &SyntheticTask, set: &ColumnSet, columns: &[Vec<u16>]) -> Vec<u64> {
     let rows = columns.first().map_or(0, Vec::len);
     let mut counts = vec![0_u64; set.cells(&task.sizes)];
@@ -114,7 +115,7 @@ fn distance(a: &[f64], b: impl IntoIterator<Item = f64>) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
 }
 
-/// The bound of a set inside of measured ones; `None` if there is none.
+/// The bound of a set inside measured ones; `None` if no measured set contains it.
 fn measured(
     task: &SyntheticTask,
     outcome: &MethodOutcome,
@@ -133,16 +134,16 @@ fn measured(
     bounds.reduce(f64::min)
 }
 
-/// What a round tells of those that competed in it and were not measured.
+/// What a round reveals about the candidates that competed in it and were not measured.
 struct UnmeasuredRound<'o> {
     candidates: BTreeMap<&'o ColumnSet, &'o Candidate>,
-    /// What the model answered.
+    /// The model's answers before the measurement.
     paths: Paths<'o>,
-    /// How far the winner was off, as it was measured, and its weight and bias; without these where
-    /// a cell was measured.
+    /// The error of the model on the winner, as measured. `winner` has its weight and bias; `None`
+    /// if a cell was measured.
     off: f64,
     winner: Option<(f64, f64)>,
-    /// How much farther off another may be.
+    /// The most by which another candidate's score can exceed the winner's.
     gap: f64,
 }
 
@@ -188,13 +189,13 @@ impl<'o> UnmeasuredRound<'o> {
                 let weighed = of_winner / weight * (self.off - bias);
                 known + float(own.bias) + weighed + self.gap / weight
             }
-            // No cell of any candidate is much farther off than the chosen one.
+            // No cell of any candidate has an error much larger than that of the chosen cell.
             None => known + float(model.len()) * (self.off + self.gap),
         })
     }
 }
 
-/// How far the score of the chosen one can be below the best, at confidence 1 − β.
+/// The distance of the winner's score from the best, at confidence 1 − β.
 fn gap(task: &SyntheticTask, round: &Round, beta: &Rational) -> Result<f64, Failed> {
     let mode = Mode::from(task.budget);
     let (range, count) = match round.measured {
@@ -213,13 +214,13 @@ fn gap(task: &SyntheticTask, round: &Round, beta: &Rational) -> Result<f64, Fail
     Ok(Chooser::calibrate(mode, range, round.select)?.error_at(count, beta))
 }
 
-/// A bound, at confidence 1 − β, of Σ|X₁ + … + X_k| over so many cells, each the sum of k =
+/// A bound, at confidence 1 − β, of Σ|X₁ + … + X_k| over `cells` cells, each the sum of k =
 /// `summed` independent draws.
 ///
 /// # Guarantee
 /// For every t, E e^(t|S|) = E e^(tS) + E e^(−tS) − E e^(−t|S|) ≤ 2·M(t)^k − e^(−t·√(k·V)) by
-/// Jensen, so that the sum exceeds (cells·ln of that + ln(1/β))/t with a probability of at most β
-/// (Chernoff). The best of some hundred t is taken.
+/// Jensen. So the sum exceeds (cells·ln of that + ln(1/β))/t with a probability of at most β
+/// (Chernoff). The result is the smallest over about a hundred t.
 pub(super) fn noise_within(noise: &Noise, summed: usize, cells: usize, beta: &Rational) -> f64 {
     let (summed, cells) = (float(summed), float(cells));
     let surprise = -beta.to_f64().unwrap_or(0.0).max(f64::MIN_POSITIVE).ln();
@@ -250,7 +251,7 @@ mod tests {
         .map(|(mode, share)| Noise::calibrate(mode, Sensitivity::rows(1), share).unwrap())
     }
 
-    /// Sums of sizes of noise are within their bound as often as it says, and the bound is not far.
+    /// Sums of sizes of noise are within their bound as often as stated, and the bound is close.
     #[test]
     fn noise_is_within_its_bound() {
         let mut rng = QueryRng::seeded_for_tests(1);
@@ -271,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The best of any number of bounds may be taken: all of them together fail with at most 5 %.
+    /// The smallest of any number of bounds is valid: all of them together fail with at most 5 %.
     #[test]
     fn the_best_of_several_bounds_holds() {
         let parts: Rational = (1..=40).map(|turn| beta(turn, 1)).sum();
@@ -296,7 +297,7 @@ mod tests {
             };
             crate::synthetic::door::Released::for_tests(measured)
         };
-        // The i-th alone is at the truth, all others are far off: its own bound is what comes out.
+        // The i-th is exact and all others are far off, so its own bound is the result.
         let mut fails = 0.0;
         for turn in 0..8 {
             let values = (0..8).map(|at| one(if at == turn { 0 } else { 1_000_000 })).collect();

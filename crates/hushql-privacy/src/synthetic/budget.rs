@@ -1,7 +1,7 @@
 //! How a budget is spread over rounds, in integers.
 //!
-//! In: billionths, how many columns there are, and after each round whether it taught anything:
-//! public all. Out: the shares of the next round, as long as there is something left.
+//! In: billionths, the number of columns, and after each round whether it taught anything: all of
+//! it public. Out: the shares of the next round, as long as budget is left.
 //!
 //! ```text
 //! B = 14,973,057, d = 14:  267,376 a round, of which 240,638 for measuring; the one-column marginals take 14 of these
@@ -9,19 +9,19 @@
 
 use super::noise::Mode;
 
-/// The rounds are planned to be this many for each column; those that grow are fewer.
+/// The planned number of rounds for each column. If rounds grow, there are fewer.
 const ROUNDS_OF_A_COLUMN: u64 = 4;
 
 /// The shares of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shares {
-    /// For choosing.
+    /// The share of the choice.
     pub(super) select: u64,
-    /// For measuring.
+    /// The share of the measurement.
     pub(super) measure: u64,
 }
 
-/// What is left, and how it goes on.
+/// The rest of the budget, and the shares of the next round.
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
     left: u64,
@@ -31,12 +31,12 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// The most rounds of so many columns.
+    /// The largest number of rounds for this many columns.
     pub(super) fn most_rounds(columns: usize) -> u64 {
         ROUNDS_OF_A_COLUMN.saturating_mul(u64::try_from(columns).unwrap_or(u64::MAX))
     }
 
-    /// The budget after one measurement of each column at [`Schedule::first`]; `None` where a share
+    /// The budget after one measurement of each column at [`Schedule::first`]; `None` if a share
     /// would be 0.
     pub(super) fn new(total: u64, columns: usize, mode: Mode) -> Option<Self> {
         let round = total.checked_div(Self::most_rounds(columns))?;
@@ -52,13 +52,13 @@ impl Schedule {
         })
     }
 
-    /// The least budget for so many columns.
+    /// The least budget for this many columns.
     pub(super) fn least(columns: usize) -> u64 {
-        // ⌊B/T⌋ − ⌊sB/T⌋ is at least 1 from here on.
+        // From here on, ⌊B/T⌋ − ⌊sB/T⌋ is at least 1.
         Self::most_rounds(columns).saturating_mul(10)
     }
 
-    /// What each one-column marginal is measured with at first.
+    /// The share of the first measurement of each one-column marginal.
     pub(super) fn first(&self) -> u64 {
         self.shares.measure
     }
@@ -66,9 +66,9 @@ impl Schedule {
     /// The shares of the next round; `None` when all is spent.
     ///
     /// # Guarantee
-    /// All shares together, with those of the first measurements, are never more than the budget: a
-    /// round takes what is left where two of its size are not there. Every round takes at least as
-    /// much as the first, so the rounds end.
+    /// All shares together, with those of the first measurements, never exceed the budget. A round
+    /// takes the whole rest if the rest is less than two rounds. Every other round takes at least
+    /// as much as the first, so the rounds end.
     pub(super) fn next(&mut self) -> Option<Shares> {
         if self.is_over {
             return None;
@@ -84,7 +84,7 @@ impl Schedule {
         (self.shares.select > 0 && self.shares.measure > 0).then_some(self.shares)
     }
 
-    /// The last round taught nothing that its noise does not hide: the next ones are larger.
+    /// The last round taught nothing beyond its noise, so the next rounds are larger.
     pub(super) fn grow(&mut self) {
         let by = match self.mode {
             Mode::Pure => 2,
@@ -95,7 +95,7 @@ impl Schedule {
     }
 }
 
-/// What of an amount is for measuring: nine tenths, or eight of pure ε; rounded down.
+/// The part of an amount for measuring: nine tenths, or eight tenths of pure ε; rounded down.
 fn measuring(amount: u64, mode: Mode) -> u64 {
     let tenths = match mode {
         Mode::Pure => 8,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::sampler::{QueryRng, Uniform};
 
-    /// Twenty thousand schedules, growing at random: never above the budget, at most 4d rounds,
+    /// Twenty thousand schedules that grow at random: never above the budget, at most 4d rounds,
     /// none smaller than the first.
     #[test]
     fn schedules_stay_within_their_budget() {

@@ -1,45 +1,45 @@
-//! How long models may take, and whether anybody still waits for them.
+//! The time limit of models, and the check whether the statement is still running.
 //!
-//! In: the time for all fits and answers of a run, and a sign that nobody waits. Out: fits that end
-//! in time. Counting the private rows takes nothing from it, so that where it ends depends on
-//! released values and on the machine alone. When nobody waits, nothing comes out.
+//! In: the time for all fits and answers of a run, and a sign that the statement is over. Out: fits
+//! that end in time. Counting the private rows does not use this time, so the end of a fit depends
+//! on released values and on the machine alone. If the statement is over, nothing is returned.
 
 use std::time::{Duration, Instant};
 
 use super::infer::Model;
 use super::made::{Failed, Stop, check};
 
-/// Steps of the fit after each round: more would follow the noise.
+/// Steps of the fit after each round. More steps would fit the noise.
 pub(super) const STEPS: u32 = 60;
-/// Steps of the last one.
+/// Steps of the last fit.
 pub(super) const LAST_STEPS: u32 = 180;
 
-/// The time that is left for fitting: counting does not take from it.
+/// The time that is left for fitting. Counting does not use it.
 pub(super) struct Clock<'a> {
     left: Option<Duration>,
     stop: Stop<'a>,
 }
 
 impl<'a> Clock<'a> {
-    /// So much, or without an end; and never longer than the statement.
+    /// This much time, or no limit; in any case no longer than the statement.
     pub(super) fn new(left: Option<Duration>, stop: Stop<'a>) -> Self {
         Self { left, stop }
     }
 
-    /// Whether nothing is left.
+    /// True if no time is left.
     pub(super) fn is_over(&self) -> bool {
         self.left.is_some_and(|left| left.is_zero())
     }
 
-    /// Takes off what was used.
+    /// Subtracts the time used.
     pub(super) fn take(&mut self, used: Duration) {
         self.left = self.left.map(|left| left.saturating_sub(used));
     }
 
-    /// Works for as long as there is time; the work asks when to end.
+    /// Runs `work` for as long as there is time; `work` calls its argument to ask whether to end.
     ///
     /// # Errors
-    /// [`Failed::Stopped`] where the statement is over.
+    /// [`Failed::Stopped`] if the statement is over.
     pub(super) fn run(&mut self, work: impl FnOnce(&dyn Fn() -> bool)) -> Result<(), Failed> {
         let (start, stop) = (Instant::now(), self.stop);
         let until = self.left.and_then(|left| start.checked_add(left));
@@ -48,7 +48,7 @@ impl<'a> Clock<'a> {
         check(stop)
     }
 
-    /// Fits a model for at most so many steps.
+    /// Fits a model for at most `steps` steps.
     ///
     /// # Errors
     /// As [`Clock::run`].

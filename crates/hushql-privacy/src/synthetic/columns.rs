@@ -1,7 +1,7 @@
 //! Sets of columns, and the exact counts over them.
 //!
-//! In: numbers of columns. Out: a set that is sorted and has no number twice; its marginal has one
-//! cell for each combination of codes.
+//! In: numbers of columns. Out: a sorted set without duplicates. Its marginal has one cell for each
+//! combination of codes.
 //!
 //! ```text
 //! Columns {1, 0} of the sizes (2, 3)  →  {0, 1}, 6 cells: (0,0) (0,1) (0,2) (1,0) (1,1) (1,2), in {1}: 0 1 2 0 1 2
@@ -10,20 +10,20 @@
 use std::error::Error;
 use std::fmt;
 
-/// Exact counts of the private rows: the only way to them.
+/// Gives exact counts of the private rows; nothing else does.
 ///
-/// A count is a sum over rows of weights in grid units: each row weighs 1, or what
-/// [`Sensitivity`](super::Sensitivity) says.
+/// A count is a sum over rows of weights in grid units. Each row weighs 1, or its weight under
+/// [`Sensitivity`](super::Sensitivity).
 pub trait Count {
-    /// The counts of the marginals of these sets, with all cells, also those that count nothing:
-    /// row-major, the last column of a set runs fastest. One pass over the rows for all sets.
+    /// The counts of the marginals of these sets, in one pass over the rows. They include empty
+    /// cells, and are row-major: the last column of a set runs fastest.
     ///
     /// # Errors
-    /// [`CountError`] when the rows cannot be read, or there is no time or memory for it.
+    /// [`CountError`] when the rows cannot be read, or time or memory runs out.
     fn count(&self, sets: &[ColumnSet]) -> Result<Vec<Vec<i64>>, CountError>;
 }
 
-/// Why rows could not be counted. What was wrong says whoever counts.
+/// The rows could not be counted. The counter supplies the cause.
 #[derive(Debug)]
 pub struct CountError(pub Box<dyn Error + Send + Sync>);
 
@@ -39,7 +39,7 @@ impl Error for CountError {
     }
 }
 
-/// A set of columns, by their numbers: sorted, none twice.
+/// A set of columns, as sorted column numbers without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnSet(Vec<usize>);
 
@@ -52,47 +52,47 @@ impl ColumnSet {
         Self(columns)
     }
 
-    /// The numbers, in order.
+    /// The column numbers, in order.
     pub fn as_slice(&self) -> &[usize] {
         &self.0
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The cells of the marginal, for columns of these sizes; 1 for no column, the largest number
-    /// where there are more.
+    /// The number of cells of the marginal, for columns of these sizes; 1 for no column. Saturates
+    /// at the largest integer.
     pub fn cells(&self, sizes: &[usize]) -> usize {
         let size = |column: &usize| sizes.get(*column).copied().unwrap_or(0);
         self.0.iter().map(size).fold(1, usize::saturating_mul)
     }
 
-    /// Whether this column is one of them.
+    /// True if the set has this column.
     pub fn contains(&self, column: usize) -> bool {
         self.0.binary_search(&column).is_ok()
     }
 
-    /// Whether all of these are among the other ones.
+    /// True if the other set has all of these columns.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.iter().all(|column| other.contains(*column))
     }
 
-    /// How many columns both have.
+    /// The number of columns that both sets have.
     pub fn shared(&self, other: &Self) -> usize {
         self.0.iter().filter(|column| other.contains(**column)).count()
     }
 }
 
-/// For each cell of the marginal of one set its cell in that of another, whose columns are among
-/// its own.
+/// For each cell of the marginal of `from`, the cell of the marginal of `to`. The columns of `to`
+/// are among those of `from`.
 pub fn onto(from: &ColumnSet, to: &ColumnSet, sizes: &[usize]) -> Vec<u32> {
     index(from.as_slice(), to.as_slice(), sizes)
 }
 
-/// For each cell of the marginal of `from` its cell in the marginal of `to`, whose columns are
-/// among those of `from`.
+/// For each cell of the marginal of `from`, the cell of the marginal of `to`. The columns of `to`
+/// are among those of `from`.
 pub(super) fn index(from: &[usize], to: &[usize], sizes: &[usize]) -> Vec<u32> {
     let size = |column: &usize| sizes.get(*column).copied().unwrap_or(1);
     let stride = |column: &usize| -> usize {

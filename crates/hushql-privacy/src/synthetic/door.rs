@@ -1,14 +1,14 @@
 //! The door between the private rows and everything else.
 //!
 //! In: exact counts, which only the door reads, and questions made of public values. Out:
-//! [`Released`] values: noisy counts, and the chosen candidate. The door keeps the account and
-//! spends no more than was charged. It derives sensitivities and ranges itself, from what a unit
-//! can move and from the weights of the candidates, so that no caller can get them wrong.
+//! [`Released`] values: noisy counts, and chosen candidates. The door keeps the account and spends
+//! at most the charged amount. It derives sensitivities and ranges itself, from the bounds of a
+//! unit and the weights of the candidates, so no caller can get them wrong.
 //!
 //! The score of a candidate c is w_c·(‖x_c − x̂_c‖₁ − β_c), with the exact counts x_c, the model's
 //! x̂_c rounded to integers, and a public integer β_c. A unit moves ‖x_c − x̂_c‖₁ by at most Δ₁, up
-//! or down, so that the changes of two scores differ by at most (w⁽¹⁾ + w⁽²⁾)·Δ₁, the two largest
-//! weights: that is the range of the choice.
+//! or down. So the changes of two scores differ by at most (w⁽¹⁾ + w⁽²⁾)·Δ₁, with the two largest
+//! weights: this is the range of the choice.
 //!
 //! ```text
 //! select([{0,1}: weight 2], which the model answers (3, 1, 0, 2), ρ = 10⁻³)  →  Released(0)
@@ -34,7 +34,7 @@ use super::small;
 use super::task::{Sensitivity, SyntheticTask};
 use crate::sampler::QueryRng;
 
-/// A value that noise or a choice made private. Only the door makes these.
+/// A value that noise or a choice made private. Only the door makes such values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Released<T>(T);
 
@@ -44,7 +44,7 @@ impl<T> Released<T> {
         Self(value)
     }
 
-    /// The value, which anybody may see.
+    /// The value, which is public.
     pub(super) fn get(&self) -> &T {
         &self.0
     }
@@ -61,7 +61,7 @@ pub(super) struct Measured {
     pub(super) noise: Noise,
 }
 
-/// One of those that compete, and how much that matters.
+/// A candidate of a choice, and its weight.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
     /// Its columns.
@@ -72,29 +72,29 @@ pub(super) struct Candidate {
     pub(super) bias: i64,
 }
 
-/// How a model answers one marginal: the counts of all cells, in whole grid units. `None` if that
-/// would need too much memory. Marginals are asked for one by one, never held together.
+/// A model's answer to one marginal: the counts of all cells, in whole grid units. `None` if that
+/// would need too much memory. Marginals are requested one by one, and never held together.
 pub(super) type Answer<'m> = &'m mut dyn FnMut(&ColumnSet) -> Option<Vec<i64>>;
 
-/// The scores of those that the model answers, which stay inside.
+/// The scores of the candidates that the model answers. They are never released.
 struct Scored {
-    /// Their places among the candidates.
+    /// Their indices among the candidates.
     places: Vec<usize>,
     scores: Vec<i128>,
     range: u128,
 }
 
-/// Where the draws come from.
+/// The source of the draws.
 #[derive(Debug)]
 enum Draw<'a> {
     /// The generator of the query.
     Random(&'a mut QueryRng),
-    /// Nowhere, in tests.
+    /// A script, in tests.
     #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
     Scripted(Script),
 }
 
-/// What stands in for the generator in tests; there is nothing else that does.
+/// Replaces the generator in tests. Outside tests it has no variant.
 #[cfg(not(test))]
 #[derive(Debug)]
 enum Script {}
@@ -115,7 +115,7 @@ impl Script {
 enum Script {
     /// No noise, and the best candidate wins.
     Exact,
-    /// What another run released, in order.
+    /// The releases of another run, in order.
     Replayed(std::collections::VecDeque<Told>),
 }
 
@@ -145,7 +145,7 @@ impl Script {
     }
 }
 
-/// What a run released and asked, kept in tests only.
+/// The releases and questions of a run, kept in tests only.
 #[cfg(not(test))]
 #[derive(Debug, Default)]
 pub(super) struct Log {}
@@ -162,7 +162,7 @@ impl Log {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) told: Vec<Told>,
-    /// Each candidate as the model answers it, and the sets of each count.
+    /// The model's answer to each candidate, and the sets of each count.
     pub(super) asked: Vec<Vec<(ColumnSet, Vec<i64>)>>,
 }
 
@@ -185,7 +185,7 @@ impl Log {
     }
 }
 
-/// What a run released.
+/// A release of a run.
 #[cfg(test)]
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Told {
@@ -211,7 +211,7 @@ pub(super) struct Door<'a> {
 }
 
 impl<'a> Door<'a> {
-    /// A door to these rows, for a task that was charged. It shuts when the statement is over.
+    /// A door to these rows, for a charged task. It shuts when the statement is over.
     pub(super) fn new(
         task: &'a SyntheticTask,
         counts: &'a dyn Count,
@@ -237,13 +237,13 @@ impl<'a> Door<'a> {
         }
     }
 
-    /// Without noise, the best wins: what a method does with exact answers.
+    /// A door without noise, where the best wins: it shows a method with exact answers.
     #[cfg(test)]
     pub(super) fn exact(task: &'a SyntheticTask, counts: &'a dyn Count) -> Self {
         Self::with(task, counts, Draw::Scripted(Script::Exact))
     }
 
-    /// Releases what another run released, whatever the rows are.
+    /// A door that releases what another run released, whatever the rows are.
     #[cfg(test)]
     pub(super) fn replaying(
         task: &'a SyntheticTask,
@@ -253,12 +253,12 @@ impl<'a> Door<'a> {
         Self::with(task, counts, Draw::Scripted(Script::Replayed(told.into())))
     }
 
-    /// Whether the statement is over.
+    /// The check whether the statement is over.
     pub(super) fn stop(&self) -> Stop<'a> {
         self.stop
     }
 
-    /// What was used of the budget, in billionths.
+    /// The part of the budget that was used, in billionths.
     pub(super) fn used(&self) -> u64 {
         self.total.saturating_sub(self.left)
     }
@@ -266,12 +266,12 @@ impl<'a> Door<'a> {
     /// The noise of a measurement at this share. Public.
     ///
     /// # Errors
-    /// [`Failed::Mechanism`] when it cannot be drawn.
+    /// [`Failed::Mechanism`] when the noise cannot be drawn.
     pub(super) fn noise(&self, share: u64) -> Result<Noise, Failed> {
         Ok(Noise::calibrate(self.mode, self.sensitivity, share)?)
     }
 
-    /// Takes a share off the budget.
+    /// Subtracts a share from the budget.
     fn pay(&mut self, share: u64) -> Result<(), Failed> {
         self.left = self.left.checked_sub(share).ok_or(Failed::Fault)?;
         Ok(())
@@ -284,8 +284,8 @@ impl<'a> Door<'a> {
     /// Euclidean norm.
     ///
     /// # Errors
-    /// [`Failed`] when the shares are more than what is left, the rows cannot be counted or noise
-    /// cannot be drawn.
+    /// [`Failed`] when the shares exceed the rest of the budget, the rows cannot be counted, or
+    /// noise cannot be drawn.
     pub(super) fn measure(
         &mut self,
         sets: &[ColumnSet],
@@ -308,10 +308,10 @@ impl<'a> Door<'a> {
         Ok(measured)
     }
 
-    /// The noisy number of all counts: a marginal of no column, which has one cell.
+    /// The noisy total of all counts: a marginal of no column, which has one cell.
     ///
     /// # Guarantee
-    /// As private as the share: one unit moves the number by at most Δ₁ = Δ₂.
+    /// As private as the share: one unit moves the total by at most Δ₁ = Δ₂.
     ///
     /// # Errors
     /// As [`Door::measure`].
@@ -354,16 +354,16 @@ impl<'a> Door<'a> {
         Ok(values)
     }
 
-    /// Which candidate is chosen: most likely one that the model answers worst.
+    /// Chooses a candidate, most likely one that the model answers worst. Returns its index.
     ///
     /// # Guarantee
-    /// As private as the share, for the range that [`range`] derives. Which candidates the model
-    /// answers is a function of what was released. One candidate is chosen without a look at the
-    /// rows, and without a draw.
+    /// As private as the share, for the range that [`range`] derives. The set of candidates that
+    /// the model answers is a function of released values. If there is only one, it is chosen
+    /// without a draw, and without reading the rows.
     ///
     /// # Errors
-    /// [`Failed`] when the share is more than what is left, the rows cannot be counted, there is no
-    /// candidate, the choice cannot be drawn, or the statement is over.
+    /// [`Failed`] when the share exceeds the rest of the budget, the rows cannot be counted, there
+    /// is no candidate, the choice cannot be drawn, or the statement is over.
     pub(super) fn select(
         &mut self,
         candidates: &[Candidate],
@@ -382,7 +382,7 @@ impl<'a> Door<'a> {
         Ok(Released(places.get(chosen).copied().ok_or(Failed::Fault)?))
     }
 
-    /// The scores, which stay inside, and their range.
+    /// The scores, which are never released, and their range.
     fn scored(&mut self, candidates: &[Candidate], answer: Answer<'_>) -> Result<Scored, Failed> {
         let mut scored = Scored { places: Vec::new(), scores: Vec::new(), range: 0 };
         let mut place = 0;
@@ -405,15 +405,15 @@ impl<'a> Door<'a> {
         Ok(scored)
     }
 
-    /// Which cell of these marginals is chosen: most likely one that the model answers worst, by |x
-    /// − x̂|.
+    /// Chooses a cell of these marginals, most likely one that the model answers worst by |x − x̂|.
+    /// Returns its number.
     ///
     /// # Guarantee
     /// As [`Door::select`], with the weight 1 for each cell. Cells are numbered through all
     /// marginals.
     ///
     /// # Errors
-    /// As [`Door::select`]; also where the model does not answer a marginal.
+    /// As [`Door::select`]; also if the model does not answer a marginal.
     pub(super) fn select_cell(
         &mut self,
         candidates: &[Candidate],
@@ -437,13 +437,13 @@ impl<'a> Door<'a> {
         self.choose(&scores, range([1, 1], self.sensitivity), share)
     }
 
-    /// Which table of so many rows is chosen, by its number among all of them: most likely one that
-    /// answers the cells of these marginals well.
+    /// Chooses a table of `rows` rows, most likely one that answers the cells of these marginals
+    /// well. Returns its number among all such tables.
     ///
     /// # Guarantee
     /// As private as the share: one row moves two scores by amounts that differ by at most 2m − 1,
-    /// and a unit is worth Δ₁ rows. The number of rows that scores are relative to is the sum of
-    /// exact counts, and stays inside.
+    /// and a unit is worth Δ₁ rows. Scores depend on the number of rows, which is the sum of exact
+    /// counts and is never released.
     ///
     /// # Errors
     /// As [`Door::select`].
@@ -459,7 +459,7 @@ impl<'a> Door<'a> {
         self.chosen(&scores, &chooser)
     }
 
-    /// The scores, which stay inside, and their range.
+    /// The scores, which are never released, and their range.
     fn scored_databases(
         &mut self,
         sets: &[ColumnSet],
@@ -496,8 +496,8 @@ impl<'a> Door<'a> {
         Ok(Released(index))
     }
 
-    /// Counts these sets in one pass over the rows, if there is room to keep them; nothing comes
-    /// out.
+    /// Counts these sets in one pass over the rows, if there is room to keep the counts. It
+    /// releases nothing.
     ///
     /// # Errors
     /// [`Failed::Count`] when the rows cannot be counted.
@@ -506,7 +506,7 @@ impl<'a> Door<'a> {
         if cells > self.most_held { Ok(()) } else { self.look(sets) }
     }
 
-    /// Counts the sets that are not kept; those of earlier questions make room.
+    /// Counts the sets that are not kept. Sets of earlier questions make room.
     fn look(&mut self, sets: &[ColumnSet]) -> Result<(), Failed> {
         let mut missing: Vec<ColumnSet> =
             sets.iter().filter(|set| !self.kept.contains_key(set)).cloned().collect();
@@ -556,7 +556,7 @@ impl Draw<'_> {
     }
 }
 
-/// Candidates in groups whose counts can be kept together.
+/// Groups of candidates whose counts can be kept together.
 fn batches<'c>(candidates: &'c [Candidate], sizes: &[usize], most: usize) -> Vec<&'c [Candidate]> {
     let (mut batches, mut start, mut cells) = (Vec::new(), 0, 0_usize);
     for (at, candidate) in candidates.iter().enumerate() {
@@ -581,12 +581,12 @@ pub(super) fn score(candidate: &Candidate, model: &[i64], exact: &[i64]) -> Opti
     Some((distance - i128::from(candidate.bias)) * i128::from(candidate.weight))
 }
 
-/// R: by how much the changes of two scores can differ between neighbours, for candidates of these
-/// weights.
+/// R: the largest difference between the changes of two scores on neighbouring databases, for
+/// candidates of these weights.
 ///
 /// # Guarantee
-/// Each score moves by at most its weight times Δ₁, in either direction; two of them by the two
-/// largest weights together. It is attained: one distance grows where the other falls.
+/// Each score moves by at most its weight times Δ₁, up or down. So two scores move apart by at most
+/// (w⁽¹⁾ + w⁽²⁾)·Δ₁. This is attained if one distance grows and the other falls.
 pub(super) fn range(weights: impl IntoIterator<Item = u64>, sensitivity: Sensitivity) -> u128 {
     let (mut first, mut second) = (0, 0);
     for weight in weights {

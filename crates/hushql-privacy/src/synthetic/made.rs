@@ -1,7 +1,7 @@
-//! What comes out: the codes of new rows, and how far their marginals can be off.
+//! The result: the codes of new rows, and bounds on the errors of their marginals.
 //!
 //! In: released values and a model of them. Out: columns of codes, one bound for each marginal, and
-//! what was spent.
+//! the used part of the budget.
 //!
 //! ```text
 //! Made { columns: [[3, 3, 5, …], [0, 1, 1, …]], errors: [{0}: ±1,220 rows, {0, 1}: ±4,041 rows], … }
@@ -15,28 +15,29 @@ use crate::mechanism::MechanismError;
 /// New rows, and what is known of them. Public.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
-    /// For each column the code of each row.
+    /// The code of each row, for each column.
     pub columns: Vec<Vec<u16>>,
-    /// How far the marginals are off, in the order of their columns.
+    /// The errors of the marginals, in the order of their columns.
     pub errors: Vec<MarginalError>,
-    /// The noisy number of rows (of persons, where they are weighed).
+    /// The noisy number of rows, or of persons if rows are weighed.
     pub total: f64,
-    /// How many selections were made.
+    /// The number of selections.
     pub rounds: u32,
-    /// What selections and noise used of the budget, in billionths: never more than was charged.
+    /// The part of the budget that selections and noise used, in billionths: at most what was
+    /// charged.
     pub used_nano: u64,
 }
 
-/// How far a marginal of the rows made is off.
+/// A bound on the error of a marginal of the new rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MarginalError {
     /// The columns of the marginal.
     pub columns: ColumnSet,
-    /// Whether it is inside of one that was measured; otherwise it was only a candidate.
+    /// True if the marginal is inside a measured one; otherwise it was only a candidate.
     pub measured: bool,
-    /// The sum over all cells of how much the count of the private rows and that of the rows made
-    /// differ is at most this, at the confidence of [`MarginalError::CONFIDENCE`] for each marginal
-    /// alone: in rows, or persons. The rows made count as many as [`Made::total`] together.
+    /// A bound on the sum over all cells of |count of the private rows − count of the new rows|, in
+    /// rows or persons. It holds at the confidence of [`MarginalError::CONFIDENCE`] for each
+    /// marginal alone. The counts of the new rows are scaled to the sum [`Made::total`].
     pub bound: f64,
 }
 
@@ -45,18 +46,18 @@ impl MarginalError {
     pub const CONFIDENCE: &'static str = "0.95";
 }
 
-/// How far it is. Public: a function of the task and of released values.
+/// The progress of a run. Public: a function of the task and of released values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The rounds that are over.
+    /// The number of finished rounds.
     pub round: u32,
-    /// What of the budget was used, in billionths.
+    /// The used part of the budget, in billionths.
     pub used_nano: u64,
     /// The whole budget, in billionths.
     pub total_nano: u64,
 }
 
-/// Why nothing came out, after the charge.
+/// Why a run that was charged returned nothing.
 #[derive(Debug, Error)]
 pub enum Failed {
     /// The rows could not be counted.
@@ -65,20 +66,20 @@ pub enum Failed {
     /// Noise or a choice could not be drawn.
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
-    /// Nobody waits any more: the statement was cancelled, or its time is over.
+    /// The statement is over: it was cancelled, or its time ran out.
     #[error("the statement has ended")]
     Stopped,
-    /// More would have been spent than was charged, or counts have another shape than what was
-    /// asked: a fault of the engine.
+    /// The run would have spent more than its charge, or counts do not have the requested shape: a
+    /// fault of the engine.
     #[error("the rows made do not follow their plan")]
     Fault,
 }
 
-/// Whether the statement is over: cancelled, or out of time. Whoever works looks at it every few
+/// True if the statement is over: cancelled, or out of time. Long work checks it every few
 /// milliseconds.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// An error where the statement is over.
+/// Fails if the statement is over.
 ///
 /// # Errors
 /// [`Failed::Stopped`].

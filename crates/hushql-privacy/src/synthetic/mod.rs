@@ -1,10 +1,10 @@
-//! Synthetic tables: rows that answer like the private ones, and that anybody may read for ever.
+//! Synthetic tables: rows that answer like the private ones, and that everyone may read forever.
 //!
-//! In: exact counts of the private rows over public codes (through [`Count`], which somebody else
-//! implements), a budget in integers, and what one unit can move. Out: the codes of new rows, and
-//! how far their marginals are off. Every look at a count goes through one door, which selects or
-//! adds noise, keeps the account, and hands out `Released` values only; everything else is computed
-//! from these and from public sizes.
+//! In: exact counts of the private rows over public codes (through [`Count`], which the caller
+//! implements), a budget in integers, and the bounds of one unit. Out: the codes of new rows, and
+//! bounds on the errors of their marginals. All access to counts goes through one door. The door
+//! selects or adds noise, keeps the account, and returns `Released` values only. Everything else is
+//! computed from these and from public sizes.
 //!
 //! ```text
 //! sizes 8, 3; all pairs; ρ = 0.015      →  measured {0}, {1}, {0, 1}  →  32,504 rows of two codes each

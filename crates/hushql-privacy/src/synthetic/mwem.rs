@@ -1,10 +1,10 @@
 //! MWEM: multiplicative weights over all combinations of codes.
 //!
-//! In: a task, and the door. Out: tables of expected counts. As in the article, one cell is
-//! measured in each round, and what comes out is the mean of the tables after each round; or whole
-//! marginals are, with the table in the factors of a graphical model. Floats hold tables, which
-//! come from what was released; shares of the budget are integers. Source: Hardt, Ligett,
-//! McSherry 2012.
+//! In: a task, and the door. Out: tables of expected counts. In the variant of the article, each
+//! round measures one cell, and the result is the mean of the tables after each round. In the
+//! other, each round measures a whole marginal, and the table is held in the factors of a graphical
+//! model. Floats hold tables, which come from released values; shares of the budget are integers.
+//! Source: Hardt, Ligett, McSherry 2012.
 //!
 //! ```text
 //! B = 1: a twentieth for the number of rows, then 8 rounds of 0.11875, half of it for choosing a cell, half for its count
@@ -21,22 +21,22 @@ use super::made::{Failed, Progress};
 use super::outcome::{Answered, Competing, MethodOutcome, Round};
 use super::task::SyntheticTask;
 
-/// How often the measurements are gone through again after each round.
+/// How often each round goes through all measurements again.
 const REPLAYS: u32 = 10;
 
 /// The shares of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunShares {
-    /// For the number of rows: a twentieth.
+    /// The share of the total number of rows: a twentieth.
     pub(super) total: u64,
-    /// For choosing, in each round.
+    /// The share of the choice, in each round.
     pub(super) select: u64,
-    /// For measuring, in each round.
+    /// The share of the measurement, in each round.
     pub(super) measure: u64,
 }
 
 impl RunShares {
-    /// The shares of a budget; `None` where one would be 0.
+    /// The shares of a budget; `None` if one would be 0.
     ///
     /// # Guarantee
     /// total + rounds·(select + measure) is at most the budget.
@@ -48,16 +48,15 @@ impl RunShares {
         (total > 0 && select > 0).then_some(parts)
     }
 
-    /// The least budget for so many rounds.
+    /// The least budget for this many rounds.
     pub(super) fn least(rounds: u32) -> u64 {
-        // A twentieth is 1 from 20 on, and what is left gives each round 2.
+        // From 20 on, a twentieth is at least 1; the rest gives each round 2.
         let rounds = u64::from(rounds);
         (2 * rounds).saturating_add(2 * rounds / 19 + 1).max(20)
     }
 }
 
-/// What was measured: a cell of a marginal; `index` has the cell of the marginal for each one of
-/// the table.
+/// A measured cell of a marginal; `index` has the cell of the marginal for each cell of the table.
 struct MeasuredCell {
     index: Vec<u32>,
     cell: u32,
@@ -91,7 +90,7 @@ pub(super) fn run(
     }
 }
 
-/// As in the article: one cell in each round.
+/// The variant of the article: one cell in each round.
 fn run_cells(
     task: &SyntheticTask,
     competing: &Competing,
@@ -141,7 +140,8 @@ fn run_cells(
     })
 }
 
-/// A whole marginal in each round, and the weights in factors: a graphical model.
+/// The other variant: a whole marginal in each round, with the weights in the factors of a
+/// graphical model.
 fn run_marginals(
     task: &SyntheticTask,
     competing: &Competing,
@@ -197,7 +197,7 @@ fn run_marginals(
     })
 }
 
-/// Which marginal a cell is of, and its number there.
+/// The marginal that has this cell, and the cell's number in it.
 fn cell_of(candidates: &[Candidate], sizes: &[usize], mut cell: usize) -> (usize, usize) {
     for (at, candidate) in candidates.iter().enumerate() {
         let cells = candidate.columns.cells(sizes);
@@ -209,7 +209,7 @@ fn cell_of(candidates: &[Candidate], sizes: &[usize], mut cell: usize) -> (usize
     (0, 0)
 }
 
-/// A(x) ∝ A(x)·exp(q(x)·(m − q(A))/2N̂) for each measured q, again and again.
+/// A(x) ∝ A(x)·exp(q(x)·(m − q(A))/2N̂) for each measured q, repeatedly.
 fn reweigh(table: &mut [f64], targets: &[MeasuredCell], total: f64, over: &dyn Fn() -> bool) {
     for _ in 0..REPLAYS {
         for target in targets {
@@ -249,7 +249,7 @@ mod tests {
         assert!(RunShares::new(1_000, 0).is_none());
     }
 
-    /// A cell of the table follows its measurement, and the total stays.
+    /// A cell of the table follows its measurement, and the total stays the same.
     #[test]
     fn tables_follow_what_is_measured() {
         let mut table = vec![25.0; 4];

@@ -1,8 +1,8 @@
 //! The noise of a measurement, and the choice of a round: calibrated from shares of the budget, in
 //! integers.
 //!
-//! In: billionths of the budget and what one unit can move. Out: exact noise and exact choices. How
-//! large the noise is is public.
+//! In: billionths of the budget and the bounds of one unit. Out: exact noise and exact choices. The
+//! size of the noise is public.
 //!
 //! ```text
 //! ρ = 0.001, Δ₂ = 1   →  discrete Gaussian, σ = 22.37, selecting at ε = √(8·0.001) = 0.089442719
@@ -17,7 +17,7 @@ use crate::mechanism::{Exponential, Gaussian, Laplace, MechanismError, PermuteAn
 use crate::privacy::{Epsilon, Rational, Rho};
 use crate::sampler::QueryRng;
 
-/// How a budget is spent: which noise, and which choice.
+/// How a budget is spent: the kind of noise, and the kind of choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Shares are billionths of ε.
@@ -39,8 +39,8 @@ impl Mode {
     /// The ε of a choice at this share, in billionths.
     ///
     /// # Guarantee
-    /// Under ρ it is the largest whole number with ε²/8 ≤ share, so that a choice of bounded range
-    /// ε costs no more than it.
+    /// Under ρ it is the largest whole number with ε²/8 ≤ share, so a choice of bounded range ε
+    /// costs at most the share.
     pub(super) fn epsilon(self, share: u64) -> u64 {
         match self {
             Self::Pure => share,
@@ -61,7 +61,7 @@ fn too_small<T>(_: T) -> MechanismError {
     MechanismError::ScaleTooLarge
 }
 
-/// Noise of the size that a share needs.
+/// Noise of the size that a share requires.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Noise {
     /// Discrete Laplace.
@@ -71,13 +71,13 @@ pub(super) enum Noise {
 }
 
 impl Noise {
-    /// The noise that makes a marginal as private as this share says.
+    /// The noise that makes a marginal as private as this share.
     ///
     /// # Guarantee
     /// Laplace noise has a scale of at least Δ₁/share, Gaussian noise a σ with Δ₂²/2σ² ≤ share.
     ///
     /// # Errors
-    /// [`MechanismError::ScaleTooLarge`] when it cannot be drawn, or the share is 0.
+    /// [`MechanismError::ScaleTooLarge`] when the noise cannot be drawn, or the share is 0.
     pub(super) fn calibrate(
         mode: Mode,
         sensitivity: Sensitivity,
@@ -105,7 +105,7 @@ impl Noise {
     }
 }
 
-/// A choice as private as a share says.
+/// A choice that is as private as a share.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Chooser {
     /// Pure ε.
@@ -119,8 +119,8 @@ impl Chooser {
     /// units.
     ///
     /// # Guarantee
-    /// Under ρ the exponential mechanism, whose range is bounded: it costs at most the share.
-    /// Permute-and-flip, whose range is not, is for pure ε alone.
+    /// Under ρ it is the exponential mechanism, which is of bounded range and costs at most the
+    /// share. Permute-and-flip is not of bounded range, so it is used for pure ε alone.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when it cannot be drawn.

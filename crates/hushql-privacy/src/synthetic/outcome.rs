@@ -1,40 +1,40 @@
-//! What a method hands on: tables to draw rows from, and what it released on the way.
+//! The outcome of a method: tables to draw rows from, and the values that it released.
 //!
-//! In: nothing; these are the values between a method and what comes after it, all of them released
-//! or public.
+//! In: nothing. These values connect a method and the steps after it; all of them are released or
+//! public.
 
 use super::columns::ColumnSet;
 use super::door::{Candidate, Measured, Released};
 use super::infer::{FactorTable, KeptAnswers};
 
-/// Marginals that may compete, each with its weight.
+/// Marginals that can compete, each with its weight.
 pub(super) type Competing = Vec<(ColumnSet, u64)>;
 
-/// What a round knew, for the bounds of what it did not measure.
+/// The state of a round, for the bounds of marginals that it did not measure.
 #[derive(Debug, Clone)]
 pub(super) struct Round {
-    /// Those that competed.
+    /// The candidates that competed.
     pub(super) candidates: Vec<Candidate>,
-    /// The one that won.
+    /// The index of the winner.
     pub(super) chosen: usize,
-    /// What the model answered with, before anything was measured.
+    /// The model's answers before the measurement.
     pub(super) model: KeptAnswers,
     /// The share of the choice.
     pub(super) select: u64,
-    /// What was measured of it.
+    /// The measurement of the winner.
     pub(super) measured: Answered,
 }
 
-/// What a round measured.
+/// The measurement of a round.
 #[derive(Debug, Clone)]
 pub(super) enum Answered {
-    /// The marginal at this place among all measurements.
+    /// The index of the marginal among all measurements.
     Marginal(usize),
     /// One cell of the chosen marginal, at this share.
     Cell {
-        /// Its number.
+        /// The cell's number.
         cell: usize,
-        /// Its noisy count.
+        /// The cell's noisy count.
         value: i128,
         /// The share of the measurement.
         measure: u64,
@@ -44,16 +44,16 @@ pub(super) enum Answered {
 /// The outcome of a method.
 #[derive(Debug)]
 pub(super) struct MethodOutcome {
-    /// Expected counts, each table after those that it hangs on.
+    /// Expected counts, each table after the tables on which it depends.
     pub(super) tables: Vec<FactorTable>,
-    /// The noisy number of all counts, in grid units.
+    /// The noisy total of all counts, in grid units.
     pub(super) total: f64,
     /// All measurements, in order.
     pub(super) measured: Vec<Released<Measured>>,
     /// The last round in which each candidate competed.
     pub(super) rounds: Vec<Round>,
-    /// How many rounds there were.
+    /// The number of rounds.
     pub(super) count: u32,
-    /// The most that there could have been.
+    /// The largest possible number of rounds.
     pub(super) most_rounds: u64,
 }

@@ -1,7 +1,7 @@
 //! From a task to rows.
 //!
-//! In: a [`SyntheticTask`], which is public. Out: a plan that can be run, or why it cannot. Running
-//! it reads the private rows through [`Count`] only.
+//! In: a [`SyntheticTask`], which is public. Out: a plan that can be run, or why it cannot. A run
+//! reads the private rows through [`Count`] only.
 
 use num_traits::ToPrimitive;
 
@@ -24,7 +24,7 @@ use super::task::{
 use crate::privacy::{Rational, parse_decimal};
 use crate::sampler::QueryRng;
 
-/// A task that can be done.
+/// A checked task.
 #[derive(Debug)]
 pub struct SyntheticPlan {
     task: SyntheticTask,
@@ -53,28 +53,28 @@ impl SyntheticPlan {
         Ok(Self { task, competing })
     }
 
-    /// What the whole plan costs: to be charged before it is run.
+    /// The cost of the whole plan, to be charged before the run.
     #[cfg(any(test, feature = "testing"))]
     pub fn spent(&self) -> super::task::SyntheticBudget {
         self.task.budget
     }
 
-    /// Bytes that counts and models take while rows are made, at most; without the rows themselves.
-    /// Known without a row.
+    /// The most bytes that counts and models take during a run, without the new rows. It does not
+    /// depend on the private rows.
     pub fn bytes(&self) -> usize {
         let task = &self.task;
         let all = ColumnSet::new(0..task.sizes.len()).cells(&task.sizes);
         let cells = self.competing.iter().map(|(set, _)| set.cells(&task.sizes));
-        // What is counted, the tables that it is counted with, and what a model answers: two
-        // marginals, ways through the model, and a table on the way.
+        // The kept counts, the tables to count with, and the model's answers: two marginals, paths
+        // through the model, and a table on the way.
         let held = cells.clone().fold(0, usize::saturating_add).min(task.most_held);
         let largest = cells.fold(0, usize::max).max(task.most_held.min(all));
         let counted = held.saturating_mul(2);
         let scoring = counted.saturating_add(largest.saturating_mul(4)).saturating_mul(8);
         let rounds = |rounds: u32| usize::try_from(rounds).unwrap_or(usize::MAX);
         let model = match task.method {
-            // Tables of a step and of the one before, models that are kept, and for each
-            // measurement the cells of a table.
+            // The tables of a step and of the one before, the kept models, and for each measurement
+            // the cells of a table.
             Method::Aim => {
                 let tables = task.sizes.len().saturating_mul(2).saturating_add(12);
                 task.most_bytes.saturating_mul(tables)
@@ -96,13 +96,13 @@ impl SyntheticPlan {
     /// Makes the rows.
     ///
     /// # Guarantee
-    /// What comes out, how long it takes after the counting, and which sets are counted is a
-    /// function of the task and of values that are together as private as the budget of the task
-    /// says.
+    /// The result, the time that it takes after the counting, and the counted sets are a function
+    /// of the task and of released values. Together these values are as private as the budget of
+    /// the task states.
     ///
     /// # Errors
-    /// [`Failed`] when the rows cannot be counted, noise cannot be drawn, or `stop` says that the
-    /// statement is over.
+    /// [`Failed`] when the rows cannot be counted, noise cannot be drawn, or `stop` returns that
+    /// the statement is over.
     pub fn run(
         &self,
         counts: &dyn Count,
@@ -118,9 +118,9 @@ impl SyntheticPlan {
         self.make(released, used_nano, rng, stop)
     }
 
-    /// For a small database: every count of the workload, as the rows made tell its proportion, is
-    /// within that of the best of all such tables plus this share of the rows, at 95 %, once it is
-    /// multiplied by the number of rows: (R/ε)·ln(N/β)/m rows at most.
+    /// For a small database: the error of every count of the workload, compared with the best table
+    /// of this size, at 95 %. Counts of the new rows are scaled to the number of private rows. The
+    /// error exceeds that of the best table by at most this many rows: (R/ε)·ln(N/β)/m.
     pub fn beyond_best(&self) -> Option<f64> {
         let Method::SmallDatabase { rows } = self.task.method else { return None };
         let (task, mode) = (&self.task, Mode::from(self.task.budget));
@@ -134,7 +134,7 @@ impl SyntheticPlan {
         Some(chooser.error_at(count, &beta) / f64::from(rows) / unit)
     }
 
-    /// What the method releases.
+    /// The releases of the method.
     pub(super) fn release(
         &self,
         door: &mut Door<'_>,
@@ -158,7 +158,7 @@ impl SyntheticPlan {
         }
     }
 
-    /// Rows of what was released.
+    /// Makes rows from the released values.
     pub(super) fn make(
         &self,
         released: Basis,
@@ -187,11 +187,11 @@ impl SyntheticPlan {
     }
 }
 
-/// What rows are made of.
+/// The source of the rows.
 pub(super) enum Basis {
     /// Tables to draw rows from.
     Tables(super::outcome::MethodOutcome),
-    /// The rows themselves, each by its cell among all combinations of codes.
+    /// The rows themselves, each as its cell among all combinations of codes.
     Rows(Vec<usize>),
 }
 
@@ -205,7 +205,7 @@ fn codes(cells: &[usize], sizes: &[usize]) -> Vec<Vec<u16>> {
     (0..sizes.len()).map(|column| cells.iter().map(|cell| code(cell, column)).collect()).collect()
 }
 
-/// The sets of the workload, each once and with the weight 1.
+/// The sets of the workload, without duplicates, each with the weight 1.
 fn alone(task: &SyntheticTask) -> Result<Competing, Unfit> {
     let mut sets: Vec<ColumnSet> = task.workload.iter().map(|(set, _)| set.clone()).collect();
     sets.sort_unstable();
@@ -216,7 +216,7 @@ fn alone(task: &SyntheticTask) -> Result<Competing, Unfit> {
     Ok(sets.into_iter().map(|set| (set, 1)).collect())
 }
 
-/// Whether all columns and all sets of the workload can be counted.
+/// Checks that all columns and all sets of the workload can be counted.
 fn check_columns(task: &SyntheticTask) -> Result<(), Unfit> {
     if task.sizes.is_empty() || task.workload.iter().all(|(set, _)| set.len() == 0) {
         return Err(Unfit::NoColumns);
@@ -243,8 +243,8 @@ fn check_columns(task: &SyntheticTask) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Whether a model can answer all that compete at once; otherwise as many sets are named as would
-/// do, of those that come first.
+/// Checks that a model can answer all competing sets at once. Otherwise the error has the number of
+/// sets that would fit, counted from the first.
 fn check_together(task: &SyntheticTask, competing: &Competing) -> Result<(), Unfit> {
     let mut cells = 0_usize;
     for (most, (set, _)) in competing.iter().enumerate() {
@@ -256,7 +256,7 @@ fn check_together(task: &SyntheticTask, competing: &Competing) -> Result<(), Unf
     Ok(())
 }
 
-/// Whether the budget is enough for the rounds, and the smallest model not too large.
+/// Checks that the budget suffices for the rounds, and that the smallest model is not too large.
 fn check_aim(task: &SyntheticTask, competing: &Competing) -> Result<(), Unfit> {
     let needed = Tree::new(&task.sizes, std::iter::empty::<&ColumnSet>()).cells(&task.sizes) * 8;
     if needed > task.most_bytes {
@@ -271,7 +271,7 @@ fn check_aim(task: &SyntheticTask, competing: &Competing) -> Result<(), Unfit> {
     check_noise(task, range(weights, task.sensitivity), schedule.first(), select)
 }
 
-/// Whether the domain is small enough, and the budget enough for the rounds.
+/// Checks that the domain is small enough, and that the budget suffices for the rounds.
 fn check_mwem(
     task: &SyntheticTask,
     competing: &Competing,
@@ -301,14 +301,14 @@ fn check_mwem(
     )
 }
 
-/// Whether there are few enough tables of so many rows.
+/// Checks that there are few enough tables of this many rows.
 fn check_small(task: &SyntheticTask, competing: &Competing, rows: u32) -> Result<(), Unfit> {
     if rows == 0 {
         return Err(Unfit::Zero);
     }
     let cells = ColumnSet::new(0..task.sizes.len()).cells(&task.sizes);
     let scored = competing.iter().map(|(set, _)| set.cells(&task.sizes));
-    // Each small database is looked at row by row, for each set.
+    // Each small database is scored row by row, for each set.
     let by_row = usize::try_from(rows).unwrap_or(usize::MAX).saturating_mul(competing.len());
     let scored = scored.fold(by_row, usize::saturating_add);
     let count = small::databases(cells, rows, MOST_DATABASES)
@@ -324,7 +324,7 @@ fn check_small(task: &SyntheticTask, competing: &Competing, rows: u32) -> Result
     chooser.map(|_| ()).map_err(|_| Unfit::NoiseTooLarge)
 }
 
-/// Whether noise and choices of these shares, the smallest ones, can be drawn.
+/// Checks that noise and choices at these shares, the smallest ones, can be drawn.
 fn check_noise(task: &SyntheticTask, range: u128, measure: u64, select: u64) -> Result<(), Unfit> {
     let mode = Mode::from(task.budget);
     let noise = Noise::calibrate(mode, task.sensitivity, measure);

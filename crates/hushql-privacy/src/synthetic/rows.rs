@@ -1,11 +1,11 @@
 //! From tables of expected counts to rows.
 //!
-//! In: a model's tables, each after its parent, and how many rows there are to be. Out: the codes
-//! of the rows. Floats, and draws that need not be exact: everything comes from what was released.
+//! In: a model's tables, each after its parent, and the number of rows to make. Out: the codes of
+//! the rows. Floats and inexact draws are fine, because everything comes from released values.
 //!
-//! Column by column: rows that agree in the columns before it, as far as one table has them, form a
-//! group of k; of each code they get ⌊k·p⌋, and what is missing by the fractional parts, so that
-//! the rows have the model's marginals up to rounding.
+//! It goes column by column. Rows that agree in the earlier columns of the same table form a group
+//! of k. In the group, each code gets ⌊k·p⌋ rows, and the remaining rows go by the fractional
+//! parts. So the rows have the model's marginals up to rounding.
 //!
 //! ```text
 //! k = 5, p = (0.5, 0.3, 0.2)  →  2, 1, 1, and one of the first two at even odds
@@ -17,7 +17,7 @@ use super::columns::{ColumnSet, index};
 use super::infer::{FactorTable, float};
 use crate::sampler::{QueryRng, Uniform};
 
-/// The codes of so many rows, for each column.
+/// The codes of `count` rows, for each column.
 pub(super) fn rows(
     tables: &[FactorTable],
     sizes: &[usize],
@@ -43,7 +43,7 @@ pub(super) fn rows(
     columns
 }
 
-/// The codes of one column, given others of the same table.
+/// The codes of one column, given other columns of the same table.
 fn next(
     table: &FactorTable,
     given: &[usize],
@@ -92,7 +92,7 @@ fn next(
     codes
 }
 
-/// The numbers of the rows, ordered by their groups, in time linear in both.
+/// The numbers of the rows, ordered by group, in time linear in both.
 fn by_group(groups: &[usize], count: usize) -> Vec<usize> {
     let mut starts = vec![0_usize; count + 1];
     for group in groups {
@@ -117,14 +117,14 @@ fn by_group(groups: &[usize], count: usize) -> Vec<usize> {
     order
 }
 
-/// So many codes, each as often as its weight says: rounded down, and the rest by the fractional
-/// parts, none twice.
+/// `count` codes, each as often as its weight requires: rounded down, then the rest by the
+/// fractional parts, each code at most once.
 fn shares(weights: &[f64], count: usize, rng: &mut QueryRng) -> Vec<u16> {
     let sum: f64 = weights.iter().sum();
     let part = |weight: &f64| if sum > 0.0 { weight / sum } else { 1.0 / float(weights.len()) };
     let mut codes = Vec::with_capacity(count);
-    // At regular distances along the line of the fractional parts, from a random start: each is
-    // taken with its own probability.
+    // Marks at regular distances along the line of the fractional parts, from a random start: each
+    // code is taken with its own probability.
     let mut mark = float(rng.below_u64(1 << 53)) / float(1_u64 << 53);
     let mut end = 0.0;
     for (code, weight) in weights.iter().enumerate() {
@@ -137,7 +137,7 @@ fn shares(weights: &[f64], count: usize, rng: &mut QueryRng) -> Vec<u16> {
         let times = whole.to_usize().unwrap_or(0).saturating_add(more);
         codes.extend(std::iter::repeat_n(code, times.min(count - codes.len())));
     }
-    // What the rounding of floats left out.
+    // The codes that the rounding of floats left out.
     let heaviest = weights.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
     let heaviest = heaviest.and_then(|(code, _)| u16::try_from(code).ok()).unwrap_or(0);
     codes.resize(count, heaviest);
@@ -156,7 +156,7 @@ fn shuffle(codes: &mut [u16], rng: &mut QueryRng) {
 mod tests {
     use super::*;
 
-    /// Rows have the table's marginals up to less than one row for each group.
+    /// The rows have the table's marginals, up to less than one row for each group.
     #[test]
     fn rows_follow_their_tables() {
         let sizes = [2, 3, 2];
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Each code comes as often as its weight says, on average exactly.
+    /// On average, each code occurs exactly as often as its weight requires.
     #[test]
     fn what_is_missing_goes_by_its_fraction() {
         let mut rng = QueryRng::seeded_for_tests(2);

@@ -1,13 +1,13 @@
 //! Small databases: all tables of m rows over a tiny domain, scored by how well they answer.
 //!
-//! In: the counts of some marginals, and m. Out: a score for each multiset of m combinations of
-//! codes, in integers, and the multiset with a given number. This is the release mechanism of Blum,
-//! Ligett, Roth 2008: one of them is chosen by the exponential mechanism.
+//! In: the counts of some marginals, and m. Out: an integer score for each multiset of m
+//! combinations of codes, and the multiset with a given number. This is the release mechanism of
+//! Blum, Ligett, Roth 2008: the exponential mechanism chooses one of the multisets.
 //!
 //! The score of a table D̂ is −max_h |m·h(D) − n·h(D̂)| over the cells h of the marginals, where n
-//! is the number of rows that the counts add up to. One row more moves it by −m … m − 1, since the
-//! cell that it falls into moves by m − ĥ and the others by −ĥ, with 0 ≤ ĥ ≤ m: two scores differ
-//! in their changes by at most 2m − 1.
+//! is the sum of the counts, the number of rows. One more row moves it by −m … m − 1: the cell of
+//! the row moves by m − ĥ and the others by −ĥ, with 0 ≤ ĥ ≤ m. So the changes of two scores differ
+//! by at most 2m − 1.
 //!
 //! ```text
 //! 2 codes, m = 2: {0,0}, {0,1}, {1,1};  counts (3, 1), n = 4:  scores −2, −2, −6
@@ -17,10 +17,10 @@ use num_traits::ToPrimitive;
 
 use super::made::Stop;
 
-/// So many are scored before another look at the clock.
+/// The number of multisets that are scored between two checks of the clock.
 const AT_A_TIME: usize = 1_024;
 
-/// C(cells + rows − 1, rows): how many multisets of so many rows there are; `None` beyond `most`.
+/// C(cells + rows − 1, rows): the number of multisets of this many rows; `None` beyond `most`.
 pub(super) fn databases(cells: usize, rows: u32, most: usize) -> Option<usize> {
     let mut count = 1_u128;
     for row in 1..=u128::from(rows) {
@@ -33,12 +33,12 @@ pub(super) fn databases(cells: usize, rows: u32, most: usize) -> Option<usize> {
     usize::try_from(count).ok()
 }
 
-/// 2m − 1, the range of the score for one row more or less.
+/// 2m − 1: the range of the score for one row more or less.
 pub(super) fn range(rows: u32) -> u128 {
     u128::from(rows).saturating_mul(2).saturating_sub(1)
 }
 
-/// The multisets of `rows` cells below `cells`, each sorted, in order.
+/// Visits the multisets of `rows` cells below `cells`, each sorted, in order.
 fn visit(cells: usize, rows: u32, mut see: impl FnMut(&[usize]) -> bool) {
     let mut chosen = vec![0; rows.to_usize().unwrap_or(0)];
     loop {
@@ -64,8 +64,8 @@ pub(super) fn nth(cells: usize, rows: u32, number: usize) -> Option<Vec<usize>> 
     found
 }
 
-/// The scores of all multisets, for marginals with these counts; `of` has for each marginal the
-/// cell of each combination of codes. `None` where the statement is over.
+/// The scores of all multisets, for marginals with these counts. For each marginal, `of` has the
+/// cell of each combination of codes. `None` if the statement is over.
 pub(super) fn scores(
     counts: &[&[i64]],
     of: &[Vec<u32>],
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// −max|m·h(D) − n·h(D̂)|, where n is the number of rows: exact for any of them.
+    /// −max|m·h(D) − n·h(D̂)|, where n is the number of rows. The score is exact for all n.
     #[test]
     fn scores_are_whole_numbers() {
         let scores = |counts: &[&[i64]], of: &[Vec<u32>], cells, rows| {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(scores(&[&[3, 1]], &[vec![0, 1]], 2, 2), [-2, -2, -6]);
         assert_eq!(scores(&[&[0, 0]], &[vec![0, 1]], 2, 1), [0, 0]);
         assert_eq!(super::scores(&[&[0, 0]], &[vec![0, 1]], 2, 1, &|| true), None);
-        // Two marginals of 2 × 2: {0, 0} is {0} and {0}.
+        // Two marginals of 2 × 2: the multiset {0, 0} has the codes {0} and {0}.
         let of = [vec![0, 0, 1, 1], vec![0, 1, 0, 1]];
         assert_eq!(scores(&[&[4, 0], &[1, 3]], &of, 4, 1), [-3, -1, -4, -4]);
         assert_eq!((range(1), range(5)), (1, 9));

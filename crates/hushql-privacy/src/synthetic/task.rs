@@ -1,8 +1,8 @@
-//! What is to be made: the columns' sizes, the marginals that matter, the method, the budget, and
-//! what one unit can move.
+//! The task: the columns' sizes, the marginals that matter, the method, the budget, and the bounds
+//! of one unit.
 //!
-//! In: public values only. Out: the same, checked: whether it can be done at all depends on nothing
-//! else.
+//! In: public values only. Out: the same values, checked. Whether the task is possible depends on
+//! nothing else.
 //!
 //! ```text
 //! Budget::auto(4 columns, ε = 1, ρ = 0.014973057)   →  pure: 2.5·4 ≤ 1/(4ρ) = 16.7
@@ -15,48 +15,50 @@ use thiserror::Error;
 
 use super::columns::ColumnSet;
 
-/// The most codes of one column, that of NULL included.
+/// The largest number of codes of one column, including that of NULL.
 pub const MOST_CODES: usize = 1_024;
-/// The most cells of one marginal.
+/// The largest number of cells of one marginal.
 pub const MOST_CELLS: usize = 1_000_000;
-/// The most marginals that compete in a round.
+/// The largest number of marginals that compete in a round.
 pub(crate) const MOST_CANDIDATES: usize = 10_000;
-/// The most cells of all marginals that compete, together: each round looks at all of them.
+/// The largest number of cells of all competing marginals together: each round visits all of them.
 pub(crate) const MOST_CELLS_TOGETHER: usize = 1 << 25;
-/// The most cells that are held at once, whatever memory there is: more would be no faster.
+/// The largest number of cells held at once, however much memory there is: more would not be
+/// faster.
 pub const MOST_HELD: usize = 1 << 22;
-/// The most cells of a set of `marginals=k`: larger ones are left out.
+/// The largest number of cells of a set of `marginals=k`; larger sets are left out.
 pub(crate) const MOST_CELLS_OF_A_SET: usize = 100_000;
-/// The most small databases that compete.
+/// The largest number of small databases that compete.
 pub(crate) const MOST_DATABASES: usize = 1_000_000;
-/// The most numbers that are looked at to score all small databases.
+/// The largest number of values visited to score all small databases.
 pub(crate) const MOST_SCORED: usize = 100_000_000;
-/// Bytes of the model, where nothing is said.
+/// The default number of bytes of the model.
 pub const DEFAULT_BYTES: usize = 1 << 20;
-/// Billionths in one: budgets are integers of these.
+/// Billionths in one: budgets are whole billionths.
 pub(crate) const NANO: u64 = 1_000_000_000;
 
 /// How the rows are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Marginals chosen round by round, where the model is wrong the most, and a graphical model of
-    /// them (McKenna, Mullins, Sheldon, Miklau 2022).
+    /// Round by round, measures the marginal where the model is most wrong, and fits a graphical
+    /// model (McKenna, Mullins, Sheldon, Miklau 2022).
     Aim,
     /// Multiplicative weights over the whole domain (Hardt, Ligett, McSherry 2012).
     Mwem {
-        /// Single cells are chosen and measured, as in the article; otherwise whole marginals.
+        /// True if single cells are chosen and measured, as in the article; otherwise whole
+        /// marginals.
         cells: bool,
-        /// How many are chosen.
+        /// The number of choices.
         rounds: u32,
     },
     /// A whole small table, chosen by the exponential mechanism (Blum, Ligett, Roth 2008).
     SmallDatabase {
-        /// How many rows it has.
+        /// The number of its rows.
         rows: u32,
     },
 }
 
-/// What may be spent, in billionths. Exactly this is charged, whatever is used.
+/// The budget, in billionths. Exactly this amount is charged, even if less is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyntheticBudget {
     /// Pure ε: Laplace noise, and selection by permute-and-flip.
@@ -72,8 +74,8 @@ pub enum SyntheticBudget {
 }
 
 impl SyntheticBudget {
-    /// The mode of `AUTO` for (ε, δ), where ρ is the largest whose conversion meets it: pure where
-    /// 2.5·d ≤ ε²/(4ρ), which few columns do.
+    /// The mode of `AUTO` for an (ε, δ). ρ is the largest one whose conversion meets (ε, δ). The
+    /// mode is pure if 2.5·d ≤ ε²/(4ρ), which holds for few columns.
     pub fn auto(columns: usize, epsilon_nano: u64, rho_nano: u64) -> Self {
         let columns = u128::try_from(columns).unwrap_or(u128::MAX);
         let left = columns.saturating_mul(10).saturating_mul(u128::from(rho_nano));
@@ -94,7 +96,7 @@ impl SyntheticBudget {
     }
 }
 
-/// How much one unit can move one marginal, in grid units of 2⁻ᵍ.
+/// The most that one unit can move one marginal, in grid units of 2⁻ᵍ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sensitivity {
     l1: u64,
@@ -103,31 +105,31 @@ pub struct Sensitivity {
 }
 
 impl Sensitivity {
-    /// A unit has at most this many rows, and each weighs 1; all may fall into one cell.
+    /// A unit has at most this many rows, each with weight 1. All of them can fall into one cell.
     pub fn rows(most: u64) -> Self {
         Self { l1: most.max(1), l2: most.max(1), grid: 0 }
     }
 
-    /// A unit weighs 1, however many rows it has: at most `most` of them, if that is known.
+    /// A unit weighs 1, however many rows it has: at most `most`, if that is known.
     pub fn person(most: Option<u64>) -> Self {
         let grid = most.map_or(20, |most| 64 - most.max(1).saturating_sub(1).leading_zeros() + 4);
         let grid = grid.min(32);
         Self { l1: 1 << grid, l2: 1 << grid, grid }
     }
 
-    /// What each row of a unit with `rows` rows weighs under [`Sensitivity::person`], in grid
+    /// The weight of each row of a unit with `rows` rows under [`Sensitivity::person`], in grid
     /// units: ⌊2ᵍ/rows⌋. 0 for no row.
     pub fn weight(self, rows: u64) -> i64 {
         let weight = 1_u64.checked_shl(self.grid).and_then(|one| one.checked_div(rows));
         weight.and_then(|weight| i64::try_from(weight).ok()).unwrap_or(0)
     }
 
-    /// Δ₁, in grid units: what scores move by.
+    /// Δ₁, in grid units: the bound for scores.
     pub fn l1(self) -> u64 {
         self.l1
     }
 
-    /// Δ₂, in grid units: what noise is calibrated by.
+    /// Δ₂, in grid units: the bound for noise.
     pub fn l2(self) -> u64 {
         self.l2
     }
@@ -138,29 +140,29 @@ impl Sensitivity {
     }
 }
 
-/// What is to be made.
+/// A task: which rows to make, and how.
 #[derive(Debug, Clone)]
 pub struct SyntheticTask {
-    /// How many codes each column has, that of NULL included.
+    /// The number of codes of each column, including that of NULL.
     pub sizes: Vec<usize>,
-    /// The sets of columns whose marginals matter, each with its weight (1 unless said otherwise).
+    /// The sets of columns whose marginals matter, each with its weight (by default 1).
     pub workload: Vec<(ColumnSet, u64)>,
-    /// How it is made.
+    /// The method.
     pub method: Method,
-    /// What it may spend.
+    /// The budget.
     pub budget: SyntheticBudget,
-    /// What one unit can move.
+    /// The bounds of one unit.
     pub sensitivity: Sensitivity,
-    /// The most bytes of the model's tables, 8 a cell; [`DEFAULT_BYTES`] where nothing is said.
+    /// The most bytes of the model's tables, 8 for each cell; [`DEFAULT_BYTES`] by default.
     pub most_bytes: usize,
-    /// The most cells of counts that are held at once, but at least those of one marginal: where
-    /// all that compete have more, each round counts them in several passes over the rows.
+    /// The most cells of counts held at once, but at least those of one marginal. If the competing
+    /// marginals have more, each round counts them in several passes over the rows.
     pub most_held: usize,
-    /// How many rows come out; `None` for as many as the noisy number of units says.
+    /// The number of new rows; `None` for the noisy number of units.
     pub rows: Option<u64>,
-    /// The most rows that come out, whatever the noisy number says.
+    /// The most new rows, whatever the noisy number is.
     pub most_rows: usize,
-    /// The most time for fitting models; when it is over, rows come from the last one.
+    /// The most time for fitting models. When it is over, rows come from the last model.
     pub most_time: Option<Duration>,
 }
 
@@ -183,7 +185,7 @@ impl SyntheticTask {
             if looked > MOST_CANDIDATES {
                 return Err(Unfit::TooManyCandidates { most: MOST_CANDIDATES });
             }
-            // The next set in order: the last column that can move does, and those behind it
+            // The next set in order: the last column that can move moves, and the columns behind it
             // follow.
             let moves =
                 (0..size).rev().find(|at| columns.get(*at) < Some(&(sizes.len() - size + at)));
@@ -196,48 +198,48 @@ impl SyntheticTask {
     }
 }
 
-/// Why it cannot be made. Public: a function of the task alone.
+/// Why the task is impossible. Public: a function of the task alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unfit {
     /// There is no column, or none in the workload.
     #[error("there is no column to make")]
     NoColumns,
-    /// A set of the workload names a column that is not there.
+    /// A set of the workload names a column that does not exist.
     #[error("the workload names column {column}, and there are fewer")]
     NoSuchColumn {
-        /// Its number.
+        /// The column's number.
         column: usize,
     },
     /// There are too many columns.
     #[error("at most {most} columns are possible")]
     TooManyColumns {
-        /// How many are possible.
+        /// The largest possible number.
         most: usize,
     },
     /// A column has no code, or too many.
     #[error("column {column} has {codes} codes; 1 to {most} are possible")]
     Codes {
-        /// Its number.
+        /// The column's number.
         column: usize,
-        /// How many codes it has.
+        /// The number of its codes.
         codes: usize,
-        /// How many it may have.
+        /// The largest possible number.
         most: usize,
     },
-    /// A marginal, or the whole domain where the method needs it, has too many cells.
+    /// A marginal has too many cells, or the whole domain has, if the method needs it.
     #[error(
         "the columns {columns:?} have too many combinations of codes: at most {most} are possible"
     )]
     TooManyCells {
         /// The columns.
         columns: ColumnSet,
-        /// How many cells are possible.
+        /// The largest possible number of cells.
         most: usize,
     },
     /// Too many marginals compete.
     #[error("too many marginals: at most {most} can compete")]
     TooManyCandidates {
-        /// How many are possible.
+        /// The largest possible number.
         most: usize,
     },
     /// There are too many small databases, or they have too many counts.
@@ -245,20 +247,20 @@ pub enum Unfit {
         "there are too many tables of {rows} rows over these columns: at most {most} are possible"
     )]
     TooManyDatabases {
-        /// Rows of each.
+        /// The number of rows of each.
         rows: u32,
-        /// How many are possible.
+        /// The largest possible number.
         most: usize,
     },
-    /// The one-column tables alone are larger than the model may be.
+    /// The one-column tables alone exceed the limit of the model.
     #[error("the model needs {needed} bytes, and may have {most}")]
     TooLarge {
-        /// Bytes that it needs.
+        /// The bytes that the model needs.
         needed: usize,
-        /// Bytes that it may have.
+        /// The limit in bytes.
         most: usize,
     },
-    /// The budget has less than one billionth for each of its shares.
+    /// The budget is too small: some share would be less than one billionth.
     #[error("the budget is too small to be shared: at least {least_nano} billionths are needed")]
     BudgetTooSmall {
         /// The least budget, in billionths.

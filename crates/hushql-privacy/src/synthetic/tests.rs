@@ -1,4 +1,4 @@
-//! The room as a whole: what it releases decides everything, noiseless runs reproduce their table,
+//! The room as a whole: released values decide everything, noiseless runs reproduce their table,
 //! and bounds hold.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ impl Rows {
         counts
     }
 
-    /// The counts of rows that were made.
+    /// The counts of new rows.
     fn of(columns: &[Vec<u16>], sizes: &[usize]) -> Self {
         let mut cells = vec![0; sizes.iter().product()];
         for row in 0..columns[0].len() {
@@ -42,7 +42,7 @@ impl Rows {
         Self { sizes: sizes.to_vec(), cells }
     }
 
-    /// Rows of which the second column mostly follows the first one.
+    /// Rows whose second column mostly follows the first one.
     fn some(count: u64) -> Self {
         let (sizes, mut rng) = (vec![3, 4, 2], QueryRng::seeded_for_tests(7));
         let mut cells = vec![0; 24];
@@ -101,7 +101,7 @@ fn methods() -> Vec<(Method, SyntheticBudget)> {
     all
 }
 
-/// What a run looked at, said and made.
+/// The questions of a run, its progress, the used budget, and its result.
 type Seen = (Vec<Vec<(ColumnSet, Vec<i64>)>>, Vec<Progress>, u64, Made);
 
 fn replayed(task: &SyntheticTask, rows: &Rows, told: Vec<Told>) -> Seen {
@@ -114,7 +114,7 @@ fn replayed(task: &SyntheticTask, rows: &Rows, told: Vec<Told>) -> Seen {
     (std::mem::take(&mut door.log.asked), said, door.used(), made)
 }
 
-/// What another run released, replayed on neighbours' rows, gives the same candidates, rounds,
+/// The releases of another run, replayed on neighbouring rows, give the same candidates, rounds,
 /// sizes, rows and bounds.
 #[test]
 fn released_values_decide_everything() {
@@ -141,7 +141,7 @@ fn released_values_decide_everything() {
     }
 }
 
-/// Without noise, tables of independent columns and chains come out as they went in.
+/// Without noise, tables of independent columns and of chains are reproduced.
 #[test]
 fn exact_answers_reproduce_independent_columns_and_chains() {
     let mut independent = Rows { sizes: vec![2, 3, 2], cells: Vec::new() };
@@ -179,8 +179,8 @@ fn exact_answers_reproduce_independent_columns_and_chains() {
     }
 }
 
-/// More rows than bounds say are off in no more runs than they say: far fewer, since most of them
-/// are loose.
+/// Errors exceed their bounds in no more runs than stated, and in far fewer, since most bounds are
+/// loose.
 #[test]
 fn bounds_hold() {
     let rows = Rows::some(3_000);
@@ -230,7 +230,7 @@ fn runs_spend_what_was_charged_and_no_more() {
         assert!(made.used_nano == last && last <= budget.nano() && last > budget.nano() / 10 * 9);
         assert_eq!(made.columns.len(), 3);
     }
-    // One column, or one-column marginals alone: nothing is chosen.
+    // With one column, or one-column marginals alone, nothing is chosen.
     for (sizes, size) in [(vec![4], 1), (vec![3, 4, 2], 1)] {
         let rows = if sizes.len() == 1 {
             Rows { sizes: vec![4], cells: vec![50, 0, 3, 9] }
@@ -245,7 +245,7 @@ fn runs_spend_what_was_charged_and_no_more() {
     }
 }
 
-/// The number of rows is what was asked for, or the noisy number: an empty table has about none.
+/// The number of rows is the requested one, or the noisy number: an empty table has about none.
 #[test]
 fn rows_are_as_many_as_said() {
     let rows = Rows::some(500);
@@ -260,7 +260,7 @@ fn rows_are_as_many_as_said() {
     assert!(made.columns[0].len() < 40 && made.total >= 1.0);
 }
 
-/// Persons whose rows are weighed: the total is one of persons.
+/// If the rows of persons are weighed, the total is a number of persons.
 #[test]
 fn persons_are_weighed() {
     let person = Sensitivity::person(Some(50));
@@ -332,7 +332,7 @@ fn sets_of_columns() {
     assert_eq!(index(&[0, 1], &[1, 0], &[2, 3]), [0, 2, 4, 1, 3, 5]);
 }
 
-/// AUTO under (1, 10⁻⁹): pure up to six columns.
+/// AUTO under (1, 10⁻⁹) is pure up to six columns.
 #[test]
 fn few_columns_are_pure() {
     let auto = |columns| SyntheticBudget::auto(columns, 1_000_000_000, 14_973_057);
@@ -340,9 +340,9 @@ fn few_columns_are_pure() {
     assert_eq!(auto(7), SyntheticBudget::Concentrated { rho_nano: 14_973_057 });
 }
 
-/// How far two tables can be told apart by what a run releases: the logarithm of how much likelier
-/// the noisy counts are with the first one than with the second. For a small database, how many of
-/// its rows are of the kind that only the first table has.
+/// How well the releases of a run distinguish two tables: the log-likelihood ratio of the noisy
+/// counts between the first table and the second. For a small database: the number of its rows that
+/// only the first table has.
 fn evidence(
     task: &SyntheticTask,
     counts: &Rows,
@@ -382,7 +382,8 @@ fn evidence(
     sum
 }
 
-/// A bound of a share that holds but once in a million: Wilson's, with 4.9 standard errors.
+/// A bound of a share that fails with a probability of one in a million: Wilson's, with 4.9
+/// standard errors.
 fn share(hits: usize, of: usize, up: bool) -> f64 {
     let (n, z) = (of as f64, 4.9_f64);
     let p = hits as f64 / n;
@@ -392,9 +393,9 @@ fn share(hits: usize, of: usize, up: bool) -> f64 {
     bound.clamp(1e-9, 1.0)
 }
 
-/// What the evidence of runs with and without the row proves to be lost, at least: ε, or ρ.
+/// The least loss, ε or ρ, that the evidence of runs with and without the row proves.
 fn lost(is_pure: bool, with: &[f64], without: &[f64]) -> f64 {
-    // One half says where to cut, the other what that shows.
+    // One half of the runs chooses the cut, the other half proves the loss.
     let half = with.len() / 2;
     let above = |all: &[f64], cut: f64| all.iter().filter(|x| **x > cut).count();
     let shown = |with: &[f64], without: &[f64], cut: f64| {
@@ -413,9 +414,8 @@ fn lost(is_pure: bool, with: &[f64], without: &[f64]) -> f64 {
     shown(&with[half..], &without[half..], cut.unwrap() - 1e-9)
 }
 
-/// Audits of whole runs: a row of an otherwise empty cell is there, or it is not. What is released
-/// proves no more than what was charged, and where many times as much is spent, it proves more than
-/// that.
+/// Audits whole runs: a row of an otherwise empty cell is present, or it is not. The releases prove
+/// no more than the charge. With a budget many times as large, they prove more than that charge.
 #[test]
 fn audits_prove_no_more_than_what_was_charged() {
     let rows = |cells: [i64; 4]| Rows { sizes: vec![2, 2], cells: cells.to_vec() };
@@ -424,9 +424,9 @@ fn audits_prove_no_more_than_what_was_charged() {
     for (method, others, times) in [
         (Method::Aim, [3, 2, 2], 6),
         (Method::Mwem { cells: false, rounds: 2 }, [3, 2, 2], 6),
-        // Only a few cells are measured: much has to be lost until it shows.
+        // Only a few cells are measured, so the loss must be large to show.
         (Method::Mwem { cells: true, rounds: 2 }, [3, 2, 2], 40),
-        // Its one row is of the most frequent kind.
+        // The one row of the result is of the most frequent kind.
         (Method::SmallDatabase { rows: 1 }, [0, 0, 0], 6),
     ] {
         let [a, b, c] = others;

@@ -1,8 +1,8 @@
-//! What a budget in ρ or in coupons allows, derived from what its owner wrote in ε.
+//! The limit of a budget in ρ or in coupons, derived from the ε that its owner wrote.
 //!
 //! Amounts in ledger units go in and come out, rounded so that less is allowed. Every charge is an
-//! approximate zCDP guarantee. The sums of the charges are compared with the limit, and sums that
-//! pass keep the promise as it was written.
+//! approximate zCDP guarantee. The sums of the charges are compared with the limit, and sums within
+//! the limit keep the promise as written.
 //!
 //! ```
 //! use hushql_vault::catalog::zcdp_limit;
@@ -20,16 +20,16 @@ use hushql_privacy::mechanism::{largest_rho, most_coupons};
 use hushql_privacy::privacy::{Cost, Delta, Epsilon, Loss, Notion, Rational, Spend};
 
 /// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` if they allow
-/// nothing. With `thresholds`, half of δ is for releases that have a δ of their own; without, they
-/// have none.
+/// nothing. With `thresholds`, half of δ is reserved for releases that have a δ; without, no
+/// release has a δ.
 ///
 /// # Guarantee
-/// Releases whose Σρ and Σδ are at most this limit are (ε, δ)-private together, even if each one
-/// was chosen after the earlier answers were seen. With `thresholds`, half of δ, rounded down,
-/// covers Σδ: except with that probability the releases are Σρ-zCDP. As much again is spent on the
-/// conversion, and ρ is the largest whole number of units that meets ε with it. Without, Σδ is 0,
-/// and the whole of δ is spent on the conversion. Sources: Canonne, Kamath, Steinke 2020;
-/// Whitehouse, Ramdas, Rogers, Wu 2023.
+/// Releases whose Σρ and Σδ are at most this limit are (ε, δ)-private together, even if each one is
+/// chosen after seeing the earlier answers. With `thresholds`, half of δ, rounded down, covers Σδ:
+/// except with that probability the releases are Σρ-zCDP. The conversion uses another half, and ρ
+/// is the largest whole number of units that meets ε with it. Without `thresholds`, Σδ is 0, and
+/// the conversion uses all of δ. Sources: Canonne, Kamath, Steinke 2020; Whitehouse, Ramdas,
+/// Rogers, Wu 2023.
 pub fn zcdp_limit(promise: Spend, thresholds: bool) -> Option<Spend> {
     if promise.notion != Notion::Approximate {
         return None;
@@ -43,15 +43,15 @@ pub fn zcdp_limit(promise: Spend, thresholds: bool) -> Option<Spend> {
     Some(Spend::of_rho(nano, own))
 }
 
-/// The coupons of this ε each, and the δ, that `ACCOUNTANT COUPONS` allows under a promise of ε and
-/// δ; `None` if it allows none. With `thresholds`, half of δ is for releases that have a δ of their
-/// own; without, they have none.
+/// The number of coupons, each of this ε, and the δ that `ACCOUNTANT COUPONS` allows under a
+/// promise of ε and δ; `None` if it allows none. With `thresholds`, half of δ is reserved for
+/// releases that have a δ; without, no release has a δ.
 ///
 /// # Guarantee
-/// As many releases as the limit has coupons, each of at most the ε of a coupon, with a Σδ of at
-/// most the limit's, are (ε, δ)-private together, even if each one was chosen after the earlier
-/// answers were seen. With `thresholds`, half of δ, rounded down, covers Σδ, and as much again is
-/// left to the coupons: see [`most_coupons`].
+/// Take as many releases as the limit has coupons, each of at most the ε of a coupon, with a Σδ of
+/// at most the limit's. They are (ε, δ)-private together, even if each one is chosen after seeing
+/// the earlier answers. With `thresholds`, half of δ, rounded down, covers Σδ, and the coupons use
+/// another half: see [`most_coupons`].
 pub fn coupon_limit(promise: Spend, nano_each: i64, thresholds: bool) -> Option<Spend> {
     if promise.notion != Notion::Approximate {
         return None;
@@ -68,7 +68,7 @@ pub fn coupon_limit(promise: Spend, nano_each: i64, thresholds: bool) -> Option<
 /// Ledger units in an ε or ρ of 1.
 const NANO: i64 = 1_000_000_000;
 
-/// The ρ that an ε costs at most, both in ledger units; a value above any limit if it does not fit.
+/// The largest ρ that an ε costs, both in ledger units; a value above any limit if it does not fit.
 pub(super) fn rho_of(nano_epsilon: i64) -> i64 {
     let cost = Epsilon::new(Spend::of_epsilon(nano_epsilon, 0).loss())
         .and_then(|epsilon| Cost::round_up(&Loss::pure(&epsilon)));
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// One more unit of ρ would break the promise, for promises of every size.
+    /// One more unit of ρ breaks the promise, for promises of every size.
     #[test]
     fn the_limit_is_the_largest_that_keeps_the_promise() {
         for nano in [20_000_000, NANO, 2 * NANO, 30 * NANO] {
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// ε = 2 and δ = 10⁻⁶ pay for 66 answers of ε = 0.05, and for 70 if none needs a δ of its own.
+    /// ε = 2 and δ = 10⁻⁶ pay for 66 answers of ε = 0.05, and for 70 if no answer has a δ.
     #[test]
     fn all_of_delta_pays_for_more() {
         let promise = Spend::of_epsilon(2 * NANO, 1_000_000_000_000);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     /// ε = 2 and δ = 10⁻⁶ pay for 84 answers of ε = 0.05 by coupons, and for 78 if half of δ is
-    /// left to thresholds.
+    /// reserved for thresholds.
     #[test]
     fn coupons_pay_for_more() {
         let promise = Spend::of_epsilon(2 * NANO, 1_000_000_000_000);

@@ -1,7 +1,7 @@
-//! Budgets in the vault: what was declared, in columns of whole numbers, and what was spent.
+//! Budgets in the vault: the declared amounts and the spent amounts, in columns of whole numbers.
 //!
 //! In: an open connection; the caller holds the transaction. Out: the budgets, checked against
-//! their seal, or a row more.
+//! their seal, or a new row.
 //!
 //! ```text
 //! budget(name, limit_…, …, replay, spent_…)     seal('budgets') = SHA-256 of every declared column, the slices and the partitions
@@ -17,7 +17,7 @@ use super::digest::Fields;
 use super::seal::{SealedRows, check_seal, set_seal};
 use super::{Budget, CatalogError, PerQuery, Replay, Slice, slices};
 
-/// A budget, and what has been spent of it.
+/// A budget, and the amount spent of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) budget: Budget,
@@ -25,7 +25,7 @@ pub(crate) struct Account {
     pub(crate) spent: Spend,
     /// Its slices, by analyst.
     pub(crate) slices: Vec<Slice>,
-    /// What partitions its people.
+    /// The partition of its people.
     pub(crate) partition: Option<Partition>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogE
     Ok(accounts)
 }
 
-/// Stores a new budget, of which `spent` is already spent. The caller has checked it.
+/// Stores a new budget with `spent` as the amount already spent. The caller has checked it.
 ///
 /// # Errors
 /// [`CatalogError::DuplicateBudget`] when the name is taken.
@@ -83,11 +83,12 @@ pub(crate) fn insert_budget(
     reseal_budgets(connection)
 }
 
-/// Sets what is spent of a budget. The caller is the ledger, which has compared it with the limit.
+/// Sets the spent amount of a budget. The caller is the ledger, which has compared it with the
+/// limit.
 ///
 /// # Errors
 /// [`CatalogError::Store`] when the amount would fall or exceed the limit: the database itself
-/// refuses that.
+/// refuses both.
 pub(crate) fn set_spent(
     connection: &Connection,
     budget: &str,
@@ -161,7 +162,7 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
     Ok(Spend { notion, nano: column("loss")?, atto_delta: column("delta")? })
 }
 
-/// Covers all columns of a budget except what was spent, which the ledger proves.
+/// Covers all columns of a budget except the spent amount, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
     let mut fields = Fields::new("hushql budgets 1");
     for Account { budget, floor, spent: _, slices, partition } in accounts {

@@ -1,7 +1,7 @@
-//! Changes of a budget that exists: its limit, what one query spends, and its slices.
+//! Changes an existing budget: its limit, the spending of one query, and its slices.
 //!
 //! In: an open connection and the new amounts; the caller holds the transaction. Out: the row of
-//! the budget, and its seal. What is spent does not change.
+//! the budget, and its seal. The spent amount does not change.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET b SET LIMIT (epsilon=5)             →   limit_…, floor_… = spent_…
@@ -17,12 +17,12 @@ use super::slices;
 use super::store::{accounts, reseal_budgets};
 use super::{Budget, CatalogError, PerQuery, Replay, Slice};
 
-/// Sets the limit of a budget; a limit below what is spent leaves nothing.
+/// Sets the limit of a budget. If the limit is below the spent amount, nothing is left.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`], [`CatalogError::Amount`] when the limit is out of range,
 /// [`CatalogError::Accounting`] when the budget counts in another measure, or
-/// [`CatalogError::Slice`] when its slices are more.
+/// [`CatalogError::Slice`] when its slices exceed the limit.
 pub(crate) fn set_limit(
     connection: &Connection,
     budget: &str,
@@ -53,7 +53,7 @@ pub(crate) fn set_limit(
     reseal_budgets(connection)
 }
 
-/// Sets what a query spends of a budget by default, at least and at most.
+/// Sets the default, minimum and maximum cost of one query.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`], and those of [`Budget::check`].
@@ -91,7 +91,7 @@ pub(crate) fn set_replay(
     reseal_budgets(connection)
 }
 
-/// Stores a new slice. The caller has checked the name, and what is left to everyone else.
+/// Stores a new slice. The caller has checked the name and the rest for everyone else.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`], [`CatalogError::DuplicateSlice`], and those of
@@ -114,7 +114,8 @@ pub(crate) fn insert_slice(
     reseal_budgets(connection)
 }
 
-/// Sets the limit of a slice; a limit below what its analyst spent leaves nothing.
+/// Sets the limit of a slice. If the limit is below the amount that its analyst spent, nothing is
+/// left.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`], [`CatalogError::UnknownSlice`], and those of [`slices::check`].
@@ -135,7 +136,7 @@ pub(crate) fn set_slice_limit(
     reseal_budgets(connection)
 }
 
-/// Deletes a slice: its analyst is one of everyone else.
+/// Deletes a slice. Its analyst then shares the rest with everyone else.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`], [`CatalogError::UnknownSlice`].
@@ -155,7 +156,7 @@ pub(crate) fn delete_slice(
     reseal_budgets(connection)
 }
 
-/// Deletes a budget; the ledger keeps what was spent.
+/// Deletes a budget. The ledger keeps its charges.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`].

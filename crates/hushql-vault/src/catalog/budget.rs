@@ -1,6 +1,7 @@
 //! A budget: how much may be spent on the people of one unit domain, and on a single query.
 //!
-//! In: the owner's declaration. Out: plain data that is consistent with itself ([`Budget::check`]).
+//! In: the owner's declaration. Out: plain data that does not contradict itself
+//! ([`Budget::check`]).
 //!
 //! ```
 //! use hushql_vault::catalog::{Budget, PerQuery, Replay};
@@ -24,8 +25,8 @@ use super::accounting::rho_of;
 use super::name::check_name;
 use super::{CatalogError, Replay};
 
-/// How much all analysts together may spend on the people of one unit domain, whichever of their
-/// tables they query.
+/// How much all analysts together may spend on the people of one unit domain, in all of their
+/// tables.
 ///
 /// ```
 /// use hushql_privacy::privacy::Spend;
@@ -46,23 +47,22 @@ use super::{CatalogError, Replay};
 pub struct Budget {
     /// Its name.
     pub name: String,
-    /// The table that it was declared for; the budget binds the table's whole unit domain.
+    /// The table that it was declared for. The budget covers the table's whole unit domain.
     pub table: String,
-    /// The most that may ever be spent; its notion is the measure that the budget counts in.
+    /// The most that may ever be spent. Its notion is the measure in which the budget counts.
     pub limit: Spend,
-    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which then is a ρ, or
-    /// `ACCOUNTANT COUPONS`.
+    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which is then a ρ; or from which
+    /// `ACCOUNTANT COUPONS` derived it.
     pub promise: Option<Spend>,
-    /// The ε of a coupon, in 10⁻⁹, if the budget counts coupons: the most that one release may
-    /// cost.
+    /// The ε of a coupon, in 10⁻⁹, if the budget counts coupons: the highest cost of one release.
     pub coupon: Option<i64>,
-    /// What a single query spends by default, at least and at most.
+    /// The default, minimum and maximum cost of one query.
     pub per_query: PerQuery,
     /// Whose answers it replays to whom, at no cost.
     pub replay: Replay,
 }
 
-/// What a single query spends by default, at least and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
+/// The default, minimum and maximum cost of one query: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
 ///
 /// ```
 /// use hushql_privacy::privacy::Spend;
@@ -89,23 +89,21 @@ pub struct PerQuery {
 }
 
 impl PerQuery {
-    /// Whether a query that costs `asked`, in the measure of the budget, reaches the minimum cost
-    /// of one query.
+    /// True if a cost, in the measure of the budget, reaches the minimum cost of one query.
     #[doc(hidden)]
     pub fn is_reached_by(&self, asked: Spend) -> bool {
         self.min.is_none_or(|min| asked.nano >= min)
     }
 
-    /// Whether a query that costs `asked`, in the measure of the budget, stays within the maximum
-    /// cost of one query.
+    /// True if a cost, in the measure of the budget, stays within the maximum cost of one query.
     #[doc(hidden)]
     pub fn allows(&self, asked: Spend) -> bool {
         self.max.is_none_or(|max| asked.nano <= max)
             && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
     }
 
-    /// What a query that names no cost spends at most, in this notion. An ε is converted to the ρ
-    /// of a purely private release, or is paid with one coupon.
+    /// The highest cost of a query that names none, in this notion. An ε is converted to the ρ of a
+    /// pure release, or is paid with one coupon.
     #[doc(hidden)]
     pub fn default_in(&self, notion: Notion) -> Option<i64> {
         match notion {
@@ -134,12 +132,12 @@ impl PerQuery {
 }
 
 impl Budget {
-    /// What a cost, of releases of this tally, amounts to in the measure of the budget; `None`
-    /// where it has no amount there.
+    /// The amount of a cost in the measure of the budget, for releases with this tally; `None` if
+    /// there is none.
     ///
     /// # Guarantee
-    /// A coupon for each release, and the δ of all; `None` if one of them has no ε, or one above
-    /// that of a coupon. In ε and in ρ, what the cost has there.
+    /// In coupons: one coupon for each release, and the δ of all; `None` if some release has no ε,
+    /// or an ε above that of a coupon. In ε and in ρ: the amount of the cost in this notion.
     pub fn counted(&self, cost: Cost, tally: Tally) -> Option<Spend> {
         match (self.limit.notion, self.coupon) {
             (notion @ (Notion::Approximate | Notion::Concentrated), _) => cost.within(notion),
@@ -159,7 +157,7 @@ impl Budget {
         CatalogError::Accounting { budget: self.name.clone(), notion: notion.name() }
     }
 
-    /// Checks the declaration against itself.
+    /// Checks that the declaration does not contradict itself.
     ///
     /// # Errors
     /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount,
@@ -181,8 +179,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks the declaration against itself, but not what a query spends against the limit, which
-    /// may have been lowered since.
+    /// Checks that the declaration does not contradict itself, without comparing the cost of a
+    /// query with the limit. The owner may have lowered the limit since.
     ///
     /// # Errors
     /// As [`Budget::check`].

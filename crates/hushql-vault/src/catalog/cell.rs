@@ -1,15 +1,15 @@
-//! The cell of a unit, and the column that a budget partitions its people by.
+//! The cell of a unit, and the column by which a budget partitions its people.
 //!
-//! In: a budget, a table and a column. Out: a row beside the budget, sealed with it.
+//! In: a budget, a table and a column. Out: a row beside the budget, under the same seal.
 //!
 //! ```text
 //! research   PARTITION BY region   →   (customers, region, since 17)      cells: 'Oslo', 'Rome', other
 //! ```
 //!
-//! A partition has a *beginning*: the number of the newest entry of the ledger when it was
-//! declared, or when a declaration last touched a table of these people. What was charged to cells
-//! of an earlier beginning counts for all cells, as much as the dearest of them: who was in that
-//! one may be in any of them today.
+//! A partition has a *beginning*: the number of the ledger's newest entry at the time of its
+//! declaration, or of the last declaration that touched a table of these people. Charges to cells
+//! of an earlier beginning count for all cells, as much as the most expensive of the old cells: a
+//! person of that cell may be in any cell today.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -40,21 +40,21 @@ pub struct Partition {
     pub table: String,
     /// Its column.
     pub column: String,
-    /// The number of the newest entry of the ledger when the cells began.
+    /// The number of the ledger's newest entry when the cells began.
     pub since: i64,
 }
 
-/// A cell: a listed value, or everything else.
+/// A cell: a listed value, or all other values.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cell {
     /// A listed value, as canonical text.
     Value(String),
-    /// NULL, and values that are not listed.
+    /// NULL, and unlisted values.
     Other,
 }
 
 impl Cell {
-    /// The cell as the ledger stores it: `None` is *other*.
+    /// The cell as the ledger stores it; `None` is *other*.
     pub(crate) fn stored(&self) -> Option<&str> {
         match self {
             Self::Value(value) => Some(value),
@@ -78,13 +78,13 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Cells of one beginning, to which a release is charged alone: all rows that it reads are of units
-/// in them.
+/// Cells of one beginning to which alone a release is charged: all rows that it reads belong to
+/// units in these cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched {
     /// The column.
     pub column: String,
-    /// When the cells began.
+    /// The beginning of the cells.
     pub since: i64,
     /// At least one cell.
     pub cells: BTreeSet<Cell>,

@@ -1,16 +1,16 @@
-//! Cells of people: the values of one column, each of which has its own share of a budget's limit.
+//! Cells of people: the values of one column. Each cell has a separate share of a budget's limit.
 //!
 //! In: declarations. Out: the cells of the people of a unit domain, or why a column makes none.
-//! Each unit is in exactly one cell, the value that its row has in that column, so that what is
-//! released of one cell costs the others nothing. A value that is not listed, and NULL, is in the
+//! Each unit is in exactly one cell: the value of its row in that column. So a release about one
+//! cell costs the other cells nothing. Unlisted values and NULL belong to the cell *other*.
 //! cell *other*.
 //!
 //! ```text
 //! customers (id UNIQUE, region IN ('Oslo', 'Rome'))    PARTITION BY region    cells: 'Oslo', 'Rome', other
 //! ```
 //!
-//! Cells belong to people, not to a budget: all budgets of the same people count in the same cells,
-//! since what a unit loses does not depend on which budget counts it.
+//! Cells belong to people, not to a budget. All budgets of the same people count in the same cells,
+//! since the loss of a unit does not depend on which budget counts it.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use super::cell::{Cell, Partition};
 use super::store::{accounts, reseal_budgets};
 use super::{Catalog, CatalogError, Domain, Source, Table, Unit, quoted};
 
-/// The most values of a column by which people are partitioned.
+/// The largest number of values of a column that partitions people.
 const MOST: usize = 1_000;
 
-/// The cells of people, as they are in effect.
+/// The cells of people that are in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cells<'a> {
     /// The table that names the people.
@@ -34,7 +34,7 @@ pub struct Cells<'a> {
     pub data_type: &'a str,
     /// The listed values of the column.
     values: &'a [Option<String>],
-    /// When they began.
+    /// The beginning of the cells.
     pub since: i64,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Cells<'a> {
 }
 
 impl Catalog {
-    /// The partition that was declared for a budget, in effect or not.
+    /// The partition declared for a budget, whether or not it is in effect.
     pub fn partition(&self, budget: &str) -> Option<&Partition> {
         self.partitions.get(budget)
     }
@@ -74,13 +74,13 @@ impl Catalog {
         self.budgets_of(unit_domain).filter_map(|budget| self.partition(&budget.name))
     }
 
-    /// The cells of the people of a unit domain; `None` without a partition that is in effect.
+    /// The cells of the people of a unit domain; `None` if no partition is in effect.
     ///
     /// # Guarantee
-    /// Every unit of the unit domain is in exactly one of the cells: its table is that of the unit
-    /// domain, in which a unit has one row, in files that cannot change unnoticed, and the column
-    /// has a list of values that the scan enforces. All partitions that were declared for these
-    /// people agree. The cells began when the youngest of them did.
+    /// Every unit of the unit domain is in exactly one of the cells. Their table is that of the
+    /// unit domain, in which a unit has one row; its files cannot change unnoticed; and the column
+    /// has a list of values that the scan enforces. All partitions declared for these people agree.
+    /// The cells began when the newest of the partitions did.
     pub fn cells_of(&self, unit_domain: &str) -> Option<Cells<'_>> {
         let mut partitions = self.partitions_of(unit_domain);
         let first = partitions.next()?;
@@ -91,13 +91,13 @@ impl Catalog {
             }
             since = since.max(other.since);
         }
-        // What is joined with other people is charged by their tables, too, and those show no cell.
+        // Joined people are charged through their own tables, too, and those have no cell.
         let table = self.table(&first.table).filter(|table| table.name == unit_domain)?;
         let cells = cells(table, &first.column).ok()?;
         Some(Cells { since, ..cells })
     }
 
-    /// Whether a table names people that some budget partitions, in effect or not.
+    /// True if some budget partitions the people of this table, whether or not it is in effect.
     pub fn is_partitioned(&self, table: &str) -> bool {
         self.partitions.values().any(|partition| partition.table == table)
     }
@@ -106,7 +106,7 @@ impl Catalog {
 /// The cells that a column makes of the units of a table.
 ///
 /// # Errors
-/// The reason why it makes none, with what to write.
+/// The reason why it makes no cells, with what to write.
 pub fn cells<'a>(table: &'a Table, column: &str) -> Result<Cells<'a>, String> {
     let (shown, name) = (quoted(column), quoted(&table.name));
     match table.unit() {
@@ -169,7 +169,7 @@ pub fn cells<'a>(table: &'a Table, column: &str) -> Result<Cells<'a>, String> {
     }
 }
 
-/// Stores the partition of a budget in the place of the one before.
+/// Stores the partition of a budget, and replaces an earlier one.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`].
@@ -189,7 +189,7 @@ pub(crate) fn set(
     reseal_budgets(connection)
 }
 
-/// Deletes the partition of a budget; whether it had one.
+/// Deletes the partition of a budget. Returns whether there was one.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`].

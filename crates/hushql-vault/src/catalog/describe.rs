@@ -17,7 +17,7 @@ use hushql_privacy::privacy::{Notion, Spend};
 use super::cell::Partition;
 use super::{Budget, Catalog, Domain, PerQuery, Privacy, Replay, Slice, Source, Table, Unit, View};
 
-/// Whom the rows of a table belong to, in words.
+/// The owner of the rows of a table, in words.
 pub fn privacy_text(table: &Table) -> String {
     match &table.privacy {
         Privacy::Undeclared => "undeclared: every query is refused".to_owned(),
@@ -63,7 +63,7 @@ pub fn domain_text(domain: &Domain) -> String {
     }
 }
 
-/// A limit behind the promise that an accountant derived it from.
+/// A limit. If an accountant derived it from a promise, the promise comes first.
 pub fn limit_text(budget: &Budget) -> String {
     match (budget.promise, budget.coupon) {
         (Some(promise), Some(coupon)) => {
@@ -75,7 +75,7 @@ pub fn limit_text(budget: &Budget) -> String {
     }
 }
 
-/// In words, what one query spends by default, at least and at most.
+/// The default, minimum and maximum cost of one query, in words.
 pub fn per_query_text(budget: &Budget) -> String {
     let PerQuery { default, default_rho, .. } = budget.per_query;
     let notion = budget.limit.notion;

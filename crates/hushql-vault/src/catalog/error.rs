@@ -42,7 +42,7 @@ pub enum CatalogError {
         /// The name that is taken.
         view: String,
     },
-    /// The statement expects a table, and the name belongs to a view.
+    /// The statement expects a table, but the name belongs to a view.
     #[error(
         "`{view}` is a view: it has no rows, unit or domains but those of the tables that it reads, and DROP VIEW drops it"
     )]
@@ -50,7 +50,7 @@ pub enum CatalogError {
         /// The view.
         view: String,
     },
-    /// The statement expects a view, and the name belongs to a table.
+    /// The statement expects a view, but the name belongs to a table.
     #[error("`{table}` is a table, not a view")]
     IsTable {
         /// The table.
@@ -64,7 +64,7 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: String,
     },
-    /// No release table that the asker sees has this name.
+    /// No release table of this name is visible to the person who asks.
     #[error("there is no release table `{table}`")]
     UnknownReleaseTable {
         /// The requested name.
@@ -79,23 +79,23 @@ pub enum CatalogError {
         /// The name that is taken.
         table: String,
     },
-    /// Something that the asker does not see has the name.
+    /// The name is taken by something that the person who asks cannot see.
     #[error("the name `{name}` is taken: choose another one")]
     NameTaken {
         /// The name.
         name: String,
     },
-    /// A release table was created by somebody else.
+    /// The release table has another creator.
     #[error(
         "the release table `{table}` is {creator}'s: only {creator} and the owner drop it and grant it"
     )]
     OthersReleaseTable {
         /// The table.
         table: String,
-        /// Who created it.
+        /// The creator.
         creator: String,
     },
-    /// A creator has as many release tables, or as much in them, as one may have.
+    /// The creator has the largest allowed number of release tables, or of bytes in them.
     #[error(
         "you have {most} release tables, or {mebibytes} MiB in them, and may store no more: write DROP RELEASE TABLE … first, which gives nothing back, or the query alone"
     )]
@@ -105,15 +105,16 @@ pub enum CatalogError {
         /// The most bytes, in 2²⁰.
         mebibytes: i64,
     },
-    /// A creator has stored as many answers today as one may that were paid for before.
+    /// Today, the creator has stored the largest allowed number of answers that were paid for
+    /// before.
     #[error(
         "you have stored {most} answers today that were paid for before, and may store no more before tomorrow (UTC): write the query alone, which is free"
     )]
     TooManyFreeTables {
-        /// The most of a day.
+        /// The limit for one day.
         most: usize,
     },
-    /// A table was granted to as many analysts as one may be.
+    /// The table is granted to the largest allowed number of analysts.
     #[error("a release table is granted to at most {most} analysts")]
     TooManyGrants {
         /// The most analysts.
@@ -146,7 +147,7 @@ pub enum CatalogError {
         /// The name that is taken.
         budget: String,
     },
-    /// A budget that would be replaced is for another table.
+    /// The budget to be replaced is for another table.
     #[error(
         "the privacy budget `{budget}` is for the table `{table}`; DROP PRIVACY BUDGET {} first, or use another name",
         quoted(budget)
@@ -166,7 +167,7 @@ pub enum CatalogError {
         /// The table that the budget is for.
         table: String,
     },
-    /// A table that still has budgets cannot be dropped.
+    /// The table still has budgets, so it cannot be dropped.
     #[error("the table `{table}` has privacy budgets ({}); drop them first", budgets.join(", "))]
     HasBudgets {
         /// The table.
@@ -174,7 +175,7 @@ pub enum CatalogError {
         /// Its budgets.
         budgets: Vec<String>,
     },
-    /// A name is empty, too long, or has control characters.
+    /// A name is empty or too long, or has control characters.
     #[error("`{}` cannot be a name: names have 1 to 128 characters and no control characters", name.escape_debug())]
     Name {
         /// The name.
@@ -188,7 +189,7 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The slices of a budget contradict it, or one another.
+    /// The slices of a budget contradict the budget or each other.
     #[error("the privacy budget `{budget}` cannot have these slices: {reason}")]
     Slice {
         /// The budget.
@@ -196,7 +197,7 @@ pub enum CatalogError {
         /// What is wrong with them.
         reason: String,
     },
-    /// The people of a budget cannot be partitioned in this way.
+    /// The people of a budget cannot be partitioned like this.
     #[error("the privacy budget `{budget}` cannot have these cells: {reason}")]
     Cells {
         /// The budget.
@@ -216,7 +217,7 @@ pub enum CatalogError {
         /// The analyst.
         analyst: String,
     },
-    /// A budget has a slice for an analyst already.
+    /// A budget already has a slice for an analyst.
     #[error(
         "the privacy budget `{budget}` has a slice for `{analyst}` already; change it with `ALTER PRIVACY BUDGET {} ALTER SLICE {} SET LIMIT (…)`",
         quoted(budget),
@@ -228,7 +229,7 @@ pub enum CatalogError {
         /// The analyst.
         analyst: String,
     },
-    /// The new limit of a budget is in another measure than the budget counts in.
+    /// The new limit of a budget is in another measure than that of the budget.
     #[error(
         "the privacy budget `{budget}` counts in {notion}, and that never changes: write LIMIT ({notion}=…), or create another budget"
     )]
@@ -238,7 +239,7 @@ pub enum CatalogError {
         /// The measure of its limits: `epsilon` or `rho`.
         notion: &'static str,
     },
-    /// A budget in coupons was declared for people on whom more than a coupon was charged at once.
+    /// A new budget counts coupons, but more than a coupon was charged at once on its people.
     #[error(
         "the privacy budget `{budget}` cannot count coupons of ε = {coupon}: a release that was charged to these people costs more than that, or has a rho only; write ACCOUNTANT COUPONS (epsilon=…) with an epsilon as large as that of the dearest release, or ACCOUNTANT ZCDP"
     )]
@@ -248,7 +249,7 @@ pub enum CatalogError {
         /// The ε of a coupon.
         coupon: String,
     },
-    /// A budget in coupons belongs to people on whom more than a coupon was charged at once.
+    /// A budget counts coupons, but more than a coupon was charged at once on its people.
     #[error(
         "the privacy budget `{budget}` counts coupons of ε = {coupon}, and a release that was charged to these people costs more than that, or has a rho only: write `DROP PRIVACY BUDGET {}`, declare this again, and create a budget that can count it, such as one with ACCOUNTANT ZCDP",
         quoted(budget)
@@ -259,7 +260,7 @@ pub enum CatalogError {
         /// The ε of a coupon.
         coupon: String,
     },
-    /// A budget in ε was declared for people on whom releases without an ε were charged.
+    /// A new budget counts in ε, but releases without an ε were charged on its people.
     #[error(
         "the privacy budget `{budget}` cannot count in epsilon: some of what was released here has a rho only; write LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
     )]
@@ -267,7 +268,7 @@ pub enum CatalogError {
         /// The budget.
         budget: String,
     },
-    /// A budget in ε belongs to people on whom releases without an ε were charged.
+    /// A budget counts in ε, but releases without an ε were charged on its people.
     #[error(
         "the privacy budget `{budget}` counts in epsilon, and some of what was released for these people has a rho only: write `DROP PRIVACY BUDGET {}`, declare this again, and create a budget with LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP",
         quoted(budget)
@@ -284,7 +285,7 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A stored declaration differs from what was stored.
+    /// A stored declaration differs from the declaration that was written.
     #[error("the catalog is damaged: {0}")]
     Damaged(&'static str),
     /// SQLite failed.

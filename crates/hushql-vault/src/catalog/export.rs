@@ -1,6 +1,6 @@
 //! Export folders: where the answers of one analyst may be written.
 //!
-//! In: the declaration of an owner's session, which has looked at the folder. Out: plain data, kept
+//! In: the declaration of an owner's session, which has checked the folder. Out: plain data, stored
 //! beside tables and views under a name that no table can have.
 //!
 //! ```text
@@ -20,7 +20,7 @@ pub struct ExportFolder {
 }
 
 impl ExportFolder {
-    /// The name under which it is kept. Names of tables and views contain no dot.
+    /// The name under which it is stored. Names of tables and views contain no dot.
     pub(crate) fn key(analyst: &str) -> String {
         format!(".export {analyst}")
     }

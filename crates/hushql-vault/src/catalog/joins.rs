@@ -1,9 +1,9 @@
-//! What the vault keeps when the people of a table join others: joined unit domains, and budgets
-//! that follow.
+//! The changes of the vault when the people of a table join others: joined unit domains, and their
+//! budgets.
 //!
-//! In: two unit domains, or a budget and what is spent of it by now. The caller holds the
-//! transaction and has found out what follows from the changed declarations. Out: rows under the
-//! seals of the catalog. Joins and amounts are never undone.
+//! In: two unit domains, or a budget and its spent amount. The caller holds the transaction and has
+//! derived the consequences of the changed declarations. Out: rows under the seals of the catalog.
+//! Joins and amounts are never undone.
 //!
 //! ```text
 //! visits, charged, leads to people   →   joined_space (people, visits), and the budgets of both hold both sums
@@ -15,7 +15,7 @@ use rusqlite::{Connection, params};
 use super::CatalogError;
 use super::store::{accounts, checked_table_rows, reseal_budgets, reseal_tables};
 
-/// Joins two unit domains for good: past and future charges on either count for the people of both.
+/// Joins two unit domains permanently: charges on either count for the people of both.
 pub(crate) fn join_unit_domains(
     connection: &Connection,
     one: &str,
@@ -29,8 +29,8 @@ pub(crate) fn join_unit_domains(
     reseal_tables(connection)
 }
 
-/// Sets what is spent of a budget whose table joined people on whom more was spent, even beyond its
-/// limit.
+/// Sets the spent amount of a budget whose table joined people with a higher one. The amount may
+/// exceed the limit.
 ///
 /// # Errors
 /// [`CatalogError::Store`] when the amount would fall: the database itself refuses that.

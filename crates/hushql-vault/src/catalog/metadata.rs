@@ -1,10 +1,9 @@
 //! Tables, privacy units and domains: plain data, and the look-ups over them.
 //!
 //! The owner's declarations go in; a [`Catalog`] that answers by name comes out. Values of domains
-//! are canonical text, so that this file does not depend on column types; the caller checks them
-//! against the type first. The guarantee is that a declaration is consistent with itself
-//! ([`Table::check`]): for example, no two columns have the same name, and the unit column exists
-//! and has no domain.
+//! are canonical text, so this file does not depend on column types; the caller checks them against
+//! the type first. A declaration never contradicts itself ([`Table::check`]): for example, no two
+//! columns have the same name, and the unit column exists and has no domain.
 //!
 //! ```text
 //! visits: unit patient, MAX ROWS 4, domain of ward IN ('A', 'B', 'C')     consistent
@@ -33,15 +32,15 @@ mod tests;
 pub struct Table {
     /// The name that queries use.
     pub name: String,
-    /// Where its rows come from.
+    /// The source of its rows.
     pub source: Source,
-    /// Whether it is about people, and what one person is.
+    /// Whether it is about people, and the definition of one person.
     pub privacy: Privacy,
-    /// Its columns, in order; fixed when the table is declared.
+    /// Its columns, in order; fixed by the declaration of the table.
     pub columns: Vec<Column>,
 }
 
-/// Where the rows of a table come from.
+/// The source of a table's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Source {
@@ -49,14 +48,14 @@ pub enum Source {
     File {
         /// Its format.
         format: FileFormat,
-        /// Its absolute path, fixed when declared, so that the working directory does not choose
-        /// the data.
+        /// Its absolute path, fixed by the declaration, so that the working directory does not
+        /// choose the data.
         location: String,
         /// Reader options such as `has_header`.
         options: BTreeMap<String, String>,
-        /// The file that MAX ROWS and UNIQUE were verified on; any other file is refused.
+        /// The file on which MAX ROWS and UNIQUE were verified. All other files are refused.
         fingerprint: Option<Fingerprint>,
-        /// Which files below its location the table has; `None` for a location that is one file.
+        /// The files below its location; `None` if the location is one file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         files: Option<Box<Files>>,
     },
@@ -64,26 +63,26 @@ pub enum Source {
     Postgres {
         /// The address of its database, as the owner wrote it; it holds no password.
         location: String,
-        /// Its schema on the server.
+        /// The schema on the server.
         schema: String,
-        /// Its name on the server.
+        /// The name on the server.
         table: String,
     },
     /// A table provider that the embedding program registers under this name.
     Registered,
     /// An answer that the vault stores. No declaration has this source: such a table is a release
-    /// table, whose analysts see it beside the declared tables.
+    /// table, which its analysts see beside the declared tables.
     Released {
-        /// The number of the entry of the ledger that stored it.
+        /// The number of the ledger entry that stored it.
         sequence: i64,
     },
 }
 
 impl Source {
-    /// Whether its rows are in objects of a store or on a server, and not in files of this machine.
+    /// True if its rows are in objects of a store or on a server, not in files of this machine.
     pub fn is_remote(&self) -> bool {
         match self {
-            // The absolute path of a file has no two slashes behind each other.
+            // The absolute path of a file does not contain two adjacent slashes.
             Self::File { location, files: Some(_), .. } => location.contains("://"),
             Self::Postgres { .. } => true,
             Self::File { files: None, .. } | Self::Registered | Self::Released { .. } => false,
@@ -91,8 +90,7 @@ impl Source {
     }
 }
 
-/// The files of a table that has several. Which they are is found out when they are read, and never
-/// stored.
+/// The files of a table that has several. Each read finds the files; they are never stored.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
@@ -129,27 +127,27 @@ impl fmt::Display for FileFormat {
     }
 }
 
-/// The properties of a file at the time when constraints were verified on it.
+/// The properties of a file when its constraints were verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
     /// Its length in bytes.
     pub size: u64,
-    /// When it was last modified, in nanoseconds since 1970.
+    /// The time of its last modification, in nanoseconds since 1970.
     pub modified_nanos: i64,
-    /// When it was last changed in any way, in nanoseconds since 1970. Unlike the time of
-    /// modification, it cannot be set. Objects and several files have none.
+    /// The time of its last change of any kind, in nanoseconds since 1970. Unlike the time of
+    /// modification, it cannot be set. Objects and groups of files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_nanos: Option<i64>,
-    /// The number of its device; objects and several files have none.
+    /// The number of its device. Objects and groups of files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u64>,
     /// Its inode number.
     pub inode: u64,
-    /// The SHA-256 of its bytes, in hexadecimal; of several files, of their names and bytes.
+    /// The SHA-256 of its bytes, in hexadecimal; for several files, of their names and bytes.
     pub sha256: String,
-    /// The SHA-256 of the sorted list of names, sizes and versions of several files, in
-    /// hexadecimal. Then the properties of one file are 0 or missing.
+    /// For several files: the SHA-256 of the sorted list of their names, sizes and versions, in
+    /// hexadecimal. The properties of a single file are then 0 or missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
 }
@@ -162,27 +160,26 @@ pub enum Privacy {
     Undeclared,
     /// It is not about people, and is queried without noise.
     Public,
-    /// It is about people; the unit says what one person is.
+    /// It is about people; the unit defines one person.
     Private(Unit),
 }
 
-/// What one person is, in a private table.
+/// The definition of one person in a private table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Unit {
     /// Every row is one person.
     Row,
-    /// A column names the person.
+    /// A column identifies the person.
     Column {
         /// The column.
         column: String,
         /// The largest number of rows of one person, if declared.
         max_rows: Option<u64>,
-        /// Whether each person has one row at most.
+        /// Whether each person has at most one row.
         unique: bool,
     },
-    /// Columns lead to a row of another private table, and the row belongs to the person of that
-    /// row.
+    /// Columns lead to a row of another private table. The row belongs to the person of that row.
     Via(Link),
 }
 
@@ -190,18 +187,18 @@ pub enum Unit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WrittenLink")]
 pub struct Link {
-    /// The columns of this table that lead there.
+    /// The columns of this table that lead to the other table.
     pub columns: Vec<String>,
-    /// The table that they lead to.
+    /// The other table.
     pub table: String,
-    /// The columns of that table, one for each: rows with equal values belong together.
+    /// The matching columns of that table: rows with equal values belong together.
     pub references: Vec<String>,
     /// The largest number of rows of one person, if declared.
     pub max_rows: Option<u64>,
 }
 
-/// A link as stored. Earlier versions also stored the unit space at its end, which is derived from
-/// the chain.
+/// A link as stored. Earlier versions also stored the unit domain at its end, which is now derived
+/// from the chain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenLink {
@@ -221,7 +218,7 @@ impl From<WrittenLink> for Link {
 }
 
 impl Unit {
-    /// The text that follows SET PRIVACY UNIT to declare it.
+    /// The text after SET PRIVACY UNIT that declares it.
     pub fn declaration(&self) -> String {
         let rows = |most: Option<u64>| most.map_or(String::new(), |n| format!(" MAX ROWS {n}"));
         match self {
@@ -259,12 +256,12 @@ impl Unit {
         }
     }
 
-    /// Whether `MAX ROWS` or `UNIQUE` is declared, which a file is verified for.
+    /// True if `MAX ROWS` or `UNIQUE` is declared. Files are verified for it.
     pub fn is_bounded(&self) -> bool {
         self.max_rows().is_some() && !matches!(self, Self::Row)
     }
 
-    /// The table's own column that names the person, if there is one.
+    /// The table's own column that identifies the person, if there is one.
     pub fn column(&self) -> Option<&str> {
         match self {
             Self::Row | Self::Via(_) => None,
@@ -280,7 +277,7 @@ impl Unit {
         }
     }
 
-    /// The columns that decide to which person a row belongs; they have no domain.
+    /// The columns that assign a row to a person; they have no domain.
     pub fn columns(&self) -> &[String] {
         match self {
             Self::Row => &[],
@@ -290,7 +287,7 @@ impl Unit {
     }
 }
 
-/// A column as it was when the table was declared.
+/// A column, as the declaration of the table found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
@@ -298,11 +295,11 @@ pub struct Column {
     pub name: String,
     /// The text of its Arrow type, such as `Int64`.
     pub data_type: String,
-    /// Whether it may hold NULL.
+    /// Whether it can hold NULL.
     pub nullable: bool,
     /// The values that it may take, if declared; other values are clamped or become NULL.
     pub domain: Option<Domain>,
-    /// The time zone that its files name: its moments are read in UTC, without a zone.
+    /// The time zone in its files. Its timestamps are read in UTC, without a zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }
@@ -311,7 +308,7 @@ pub struct Column {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Domain {
-    /// These values, as canonical text; `None` is NULL, if the owner lists it.
+    /// These values, as canonical text; `None` is NULL, if listed.
     In(Vec<Option<String>>),
     /// All values from `lo` to `hi`, both included.
     Between {
@@ -321,7 +318,7 @@ pub enum Domain {
         hi: String,
         /// The distance between neighbouring values, if declared.
         step: Option<String>,
-        /// Whether NULL is a value too, and so a group key.
+        /// Whether NULL is a value as well, and so a group key.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         or_null: bool,
     },
@@ -333,7 +330,7 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// The columns that its files hold: all but those whose values are in the names of folders.
+    /// The columns in its files: all except those whose values are in the names of folders.
     pub fn file_columns(&self) -> &[Column] {
         let partitioned_by = match &self.source {
             Source::File { files: Some(files), .. } => files.partitioned_by.len(),
@@ -364,7 +361,7 @@ impl Table {
         self.privacy == Privacy::Public
     }
 
-    /// Checks the declaration against itself.
+    /// Checks that the declaration does not contradict itself.
     ///
     /// # Errors
     /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Declaration`] for a repeated
@@ -428,7 +425,7 @@ pub struct Catalog {
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
     pub(super) numbers: TableNumbers,
-    /// Whether queries name their costs, whatever the budgets' defaults are.
+    /// Whether queries must name their costs, regardless of the budgets' defaults.
     names_costs: bool,
 }
 
@@ -445,7 +442,7 @@ impl Catalog {
         }
     }
 
-    /// The same snapshot with these views, which replace those of their names.
+    /// The same snapshot with these views, which replace views of the same name.
     #[must_use]
     pub fn with_views(mut self, views: impl IntoIterator<Item = View>) -> Self {
         self.views.extend(views.into_iter().map(|view| (view.name.clone(), view)));
@@ -474,8 +471,8 @@ impl Catalog {
         self.slices.get(budget).map_or(&[], Vec::as_slice)
     }
 
-    /// The same snapshot with these release tables, under the version of the declarations. A
-    /// declared name is not hidden.
+    /// The same snapshot, and the same version, with these release tables. Declared names take
+    /// precedence.
     #[must_use]
     pub fn with_released(mut self, released: impl IntoIterator<Item = Table>) -> Self {
         for table in released {
@@ -486,7 +483,7 @@ impl Catalog {
         self
     }
 
-    /// The same snapshot for somebody whose queries name their costs: the PER QUERY defaults of
+    /// The same snapshot for someone whose queries must name their costs: the PER QUERY defaults of
     /// budgets do not apply.
     #[must_use]
     pub fn without_defaults(mut self) -> Self {
@@ -494,13 +491,13 @@ impl Catalog {
         self
     }
 
-    /// Whether the PER QUERY defaults of budgets apply.
+    /// True if the PER QUERY defaults of budgets apply.
     pub fn has_defaults(&self) -> bool {
         !self.names_costs
     }
 
-    /// The smallest PER QUERY default of this kind among the budgets of a unit domain; `None` where
-    /// none applies.
+    /// The smallest PER QUERY default of this kind among the budgets of a unit domain; `None` if no
+    /// default applies.
     pub fn default_of(&self, unit_domain: &str, kind: fn(&PerQuery) -> Option<i64>) -> Option<i64> {
         let budgets = self.budgets_of(unit_domain).filter(|_| self.has_defaults());
         budgets.filter_map(|budget| kind(&budget.per_query)).min()
@@ -531,7 +528,7 @@ impl Catalog {
         self.tables.get(name).map(Arc::as_ref)
     }
 
-    /// The table of this name, for those who keep it longer than the snapshot.
+    /// The table of this name, for callers that keep it longer than the snapshot.
     pub fn shared_table(&self, name: &str) -> Option<&Arc<Table>> {
         self.tables.get(name)
     }
@@ -548,7 +545,7 @@ impl Catalog {
         self.tables.values().map(Arc::as_ref)
     }
 
-    /// All tables, by name, for those who keep them longer than the snapshot.
+    /// All tables, by name, for callers that keep them longer than the snapshot.
     pub fn shared_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }
@@ -573,9 +570,9 @@ impl Catalog {
         self.budgets.values()
     }
 
-    /// Whether analysts are kept apart: some budget replays to each the own answers alone. Then
-    /// nobody but the owner sees the entries of others in the ledger, or numbers that follow from
-    /// how many they are.
+    /// True if analysts must not learn of each other: some budget replays to each only their own
+    /// answers. Then only the owner sees the ledger entries of others, or numbers that depend on
+    /// how many entries there are.
     pub fn keeps_apart(&self) -> bool {
         self.budgets().any(|budget| budget.replay == Replay::Own)
     }

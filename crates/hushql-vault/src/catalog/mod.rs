@@ -1,5 +1,5 @@
-//! What the owner declared: which tables exist, whom they are about, and how much may be spent on
-//! them.
+//! The owner's declarations: which tables exist, whom they are about, and how much may be spent on
+//! these people.
 //!
 //! In: the owner's declarations, which the caller has checked against the data. Out: a [`Catalog`],
 //! an immutable snapshot that one statement is bound and analysed against. The snapshot assumes
@@ -19,8 +19,8 @@
 //! assert_eq!(Catalog::new([adult], []).unit_domain("adult"), Some("adult"));
 //! ```
 
-/// Names with this prefix belong to the engine: no table, column, alias or function of a user has
-/// one.
+/// Names with this prefix belong to the engine. No table, column, alias or function of a user has
+/// it.
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;

@@ -7,7 +7,7 @@ use crate::catalog::{CatalogError, RESERVED};
 /// # Errors
 /// [`CatalogError::Name`].
 pub fn check_name(name: &str) -> Result<(), CatalogError> {
-    // In a query, the part before a dot would read as a schema and lead outside the catalog.
+    // In a query, the part before a dot would be a schema, and lead outside the catalog.
     let is_reserved = name.to_lowercase().starts_with(RESERVED);
     if is_reserved
         || name.is_empty()

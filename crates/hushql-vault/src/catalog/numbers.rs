@@ -1,9 +1,9 @@
 //! The numbers of declarations: for each table, the number of the last declaration that touched it.
 //!
 //! In: the names of tables that are declared, altered, refreshed or dropped. Out: larger numbers
-//! than any before, under a seal of their own. They only grow, also when a table is dropped, and
-//! follow from declarations alone: a number that followed from what is in a file would tell whether
-//! anybody joined.
+//! than any before, under a separate seal. Numbers only grow, even when a table is dropped. They
+//! depend on declarations alone: a number that depended on the data in a file would reveal whether
+//! someone joined.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE a …    a 1
@@ -19,7 +19,7 @@ use super::CatalogError;
 use super::digest::Fields;
 use super::seal::{SealedRows, check_seal, set_seal};
 
-/// The tables of the numbers, and of those that were given by a REFRESH.
+/// The tables of the numbers, and of the numbers that a REFRESH assigned.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE table_version (
     name TEXT PRIMARY KEY NOT NULL,
@@ -39,7 +39,7 @@ CREATE TABLE refreshed_table (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// The numbers of tables, and of the last REFRESH of those that had one.
+/// The numbers of tables, and the number of the last REFRESH of each table that had one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TableNumbers {
     last: BTreeMap<String, i64>,
@@ -52,8 +52,8 @@ impl TableNumbers {
         self.last.get(table).copied().unwrap_or(0)
     }
 
-    /// Whether the last declaration of a table was a REFRESH: its rows are those of now, as its
-    /// owner says.
+    /// True if the last declaration of a table was a REFRESH: according to its owner, its rows are
+    /// current.
     pub(crate) fn is_refreshed(&self, table: &str) -> bool {
         let refreshed = self.refreshed.get(table);
         refreshed.is_some() && refreshed == self.last.get(table)
@@ -75,7 +75,7 @@ impl TableNumbers {
 /// All numbers, checked against their seal.
 ///
 /// # Errors
-/// [`CatalogError::Damaged`] if they are not what was written.
+/// [`CatalogError::Damaged`] if they differ from what was written.
 pub(crate) fn numbers(connection: &Connection) -> Result<TableNumbers, CatalogError> {
     let numbers = rows(connection)?;
     check_seal(connection, SealedRows::Versions, numbers.digest())?;
@@ -85,7 +85,7 @@ pub(crate) fn numbers(connection: &Connection) -> Result<TableNumbers, CatalogEr
 /// Marks tables as touched by a declaration; the caller holds the write lock.
 ///
 /// # Errors
-/// [`CatalogError::Damaged`] if the numbers before were not what was written.
+/// [`CatalogError::Damaged`] if the earlier numbers differ from what was written.
 pub(crate) fn touch<'a>(
     connection: &Connection,
     tables: impl IntoIterator<Item = &'a str>,
@@ -102,12 +102,12 @@ pub(crate) fn touch<'a>(
     reseal(connection)
 }
 
-/// Notes that a table's rows are those of now until its next declaration, as its owner says; the
+/// Records the owner's statement that a table's rows are current until its next declaration. The
 /// caller holds the write lock.
 ///
 /// # Guarantee
-/// The table has a new number, and the declarations a new version: nothing that was planned or kept
-/// before is shown again.
+/// The table has a new number, and the declarations have a new version: earlier plans and stored
+/// answers are not used again.
 ///
 /// # Errors
 /// As [`touch`].

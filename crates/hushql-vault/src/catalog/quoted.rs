@@ -1,7 +1,7 @@
 //! Names as statements write them.
 //!
-//! In: the name of a table, column, budget or analyst. Out: the same, in double quotes where it
-//! would be read as another one.
+//! In: the name of a table, column, budget or analyst. Out: the same name, in double quotes if it
+//! would otherwise be read as another one.
 //!
 //! ```text
 //! Visits of Rome   →   "Visits of Rome"
@@ -14,8 +14,8 @@ pub fn quoted(name: &str) -> String {
     if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// The name of an analyst as it is written in a statement: letter by letter, so that capitals need
-/// no quotes.
+/// The name of an analyst as it is written in a statement. Its case is kept, so capitals need no
+/// quotes.
 pub fn quoted_analyst(name: &str) -> String {
     let plain = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

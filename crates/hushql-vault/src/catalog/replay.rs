@@ -9,12 +9,12 @@
 /// Whose answers are replayed to whom.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// Everybody's, to everybody who may ask.
+    /// Everyone's answers, to everyone who may ask.
     #[default]
     All,
-    /// One's own.
+    /// An analyst's own answers.
     Own,
-    /// Nobody's: each release is drawn and paid for.
+    /// No answers: each release is drawn and paid for.
     Off,
 }
 

@@ -1,7 +1,7 @@
 //! The seals of rows: a digest over all rows of one kind, written with every change and checked
 //! with every read.
 //!
-//! In: a digest of rows. Out: the row of `seal`, or the refusal that the rows differ from it.
+//! In: a digest of rows. Out: the row of `seal`, or an error if the rows differ from it.
 //!
 //! ```text
 //! seal('budgets') = SHA-256 of all budgets     a revived row, an altered limit → "the budgets are not what was declared"
@@ -16,7 +16,7 @@ use super::CatalogError;
 pub(crate) enum SealedRows {
     /// Declared tables.
     Tables,
-    /// Budgets as declared, without what was spent.
+    /// Budgets as declared, without the spent amounts.
     Budgets,
     /// The names of analysts.
     Analysts,
@@ -35,7 +35,7 @@ pub(crate) enum SealedRows {
 }
 
 impl SealedRows {
-    /// Its name in the table of seals, and what is wrong when the rows differ from what was sealed.
+    /// Its name in the table of seals, and the error text if the rows differ from the seal.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Tables => ("tables", "the declared tables are not what was declared"),

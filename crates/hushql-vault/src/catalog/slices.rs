@@ -1,8 +1,8 @@
-//! Slices of budgets: how much one analyst may spend of a budget, at most.
+//! Slices of budgets: the most that one analyst may spend of a budget.
 //!
 //! In: a budget, an analyst and a limit in the measure of the budget. Out: a row beside the budget,
-//! sealed with it. The slices of a budget together never exceed its limit. What no slice has is for
-//! everyone else.
+//! under the same seal. The slices of a budget together never exceed its limit. Everyone else
+//! shares the rest.
 //!
 //! ```text
 //! research  LIMIT (epsilon=10)     lab  LIMIT (epsilon=3)     eve  LIMIT (epsilon=2)     everyone else: ε = 5
@@ -18,16 +18,16 @@ use super::budget::check_limit;
 use super::digest::Fields;
 use super::{Budget, CatalogError};
 
-/// How much an analyst may spend of a budget, at most.
+/// The most that an analyst may spend of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
     /// The analyst.
     pub analyst: String,
-    /// The most that they may ever spend, in the measure of the budget.
+    /// The most that the analyst may ever spend, in the measure of the budget.
     pub limit: Spend,
 }
 
-/// Who has a share of a budget.
+/// The analysts who have a share of a budget.
 ///
 /// ```
 /// use hushql_vault::catalog::SliceOf;
@@ -52,7 +52,7 @@ impl fmt::Display for SliceOf {
     }
 }
 
-/// What pays for a query: a budget, or somebody's slice of it.
+/// The payer of a query: a budget, or someone's slice of it.
 pub fn payer(budget: &str, slice: Option<&SliceOf>) -> String {
     match slice {
         None => format!("the privacy budget `{budget}`"),
@@ -76,8 +76,8 @@ CREATE TABLE slice (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// The slices of each budget, by analyst, in the notion of the budget. Those of a budget without a
-/// notion are damage.
+/// The slices of each budget, by analyst, in the notion of the budget. A slice whose budget has no
+/// notion is damage.
 pub(super) fn rows(
     connection: &Connection,
     notions: &BTreeMap<String, Notion>,
@@ -109,7 +109,7 @@ pub(super) fn into_digest(fields: &mut Fields, slices: &[Slice]) {
 /// Checks the slices of a budget that has, or gets, this limit.
 ///
 /// # Guarantee
-/// `Ok` only if each slice counts as the budget does, is more than nothing, and all of them
+/// `Ok` only if each slice is in the measure of the budget and more than nothing, and all of them
 /// together are within the limit, in ε, ρ or coupons and in δ.
 ///
 /// # Errors

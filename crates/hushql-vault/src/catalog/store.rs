@@ -5,10 +5,10 @@
 //! and every read checks it. If a failing disk alters, drops or revives a row, the next read
 //! notices and fails. Anyone who can write the file can write the seal, too.
 //!
-//! A budget keeps what was spent beside what was declared, both in the one notion that it counts
-//! in: its *loss* is an ε, a ρ or a number of coupons. Only the ledger increases it. Two
-//! constraints of the table hold even against a defect of this program: the spent amount never
-//! falls, and never rises beyond the limit.
+//! A budget stores the spent amount beside the declared one, both in the one notion in which it
+//! counts: its *loss* is an ε, a ρ or a number of coupons. Only the ledger increases the spent
+//! amount. Two constraints of the table hold even if this program has a defect: the spent amount
+//! never falls, and never rises beyond the limit.
 //!
 //! ```text
 //! declared_table(name, body): also views and export folders, whose names no table can have
@@ -33,9 +33,9 @@ pub(crate) use super::seal::{SealedRows, check_seal, seal, set_seal};
 
 /// The tables of the catalog and of the seals.
 ///
-/// `floor_…` is the amount that had been spent when the limit was last set. If a limit is set below
-/// that amount, the floor keeps the constraint true and still forbids any further spending.
-/// `joined_space` holds the pairs of unit domains whose charges count for each other's people; see
+/// `floor_…` is the spent amount when the limit was last set. If a limit is set below that amount,
+/// the floor keeps the constraint true and still forbids any further spending. `joined_space` holds
+/// the pairs of unit domains whose charges count for each other's people; see
 /// [`super::unit_domains`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
@@ -194,7 +194,7 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
     reseal_tables(connection)
 }
 
-/// Replaces the declaration of a table that exists.
+/// Replaces the declaration of an existing table.
 ///
 /// # Errors
 /// [`CatalogError::UnknownTable`] when it does not exist.
@@ -211,7 +211,7 @@ pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(),
     reseal_tables(connection)
 }
 
-/// Stores the export folder of an analyst in the place of the one before, or deletes it.
+/// Stores the export folder of an analyst in place of the earlier one, or deletes it.
 pub(crate) fn set_export(
     connection: &Connection,
     analyst: &str,
@@ -257,12 +257,12 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
 }
 
 pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
-    // A map with text keys and integers always serializes; the type requires an error.
+    // A map with text keys and integers always serializes, but the type requires an error.
     serde_json::to_string(declared).map_err(|_| SealedRows::Tables.damage())
 }
 
-/// What a row of `declared_table` declares. Tables, views and export folders have different fields,
-/// and none accepts a field of another.
+/// The declaration in a row of `declared_table`. Tables, views and export folders have different
+/// fields, and none accepts a field of another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum DeclaredRow {
@@ -283,7 +283,7 @@ pub(super) fn declared(
     checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
 }
 
-/// Refuses the name of a view, whose row would otherwise be changed or deleted as a table.
+/// Refuses the name of a view. Otherwise the view's row would be changed or deleted as a table.
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
@@ -311,7 +311,7 @@ pub(super) fn checked_table_rows(
 
 fn tables_digest(joined: &[(String, String)], rows: &BTreeMap<String, String>) -> [u8; 32] {
     let mut fields = Fields::new("hushql tables 1");
-    // The number of pairs, so that a pair cannot pass for a table.
+    // The number of pairs comes first, so that a pair cannot be taken for a table.
     fields.text(&joined.len().to_string());
     for (name, body) in joined.iter().map(|(one, other)| (one, other)).chain(rows) {
         fields.text(name);

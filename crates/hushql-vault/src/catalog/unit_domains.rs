@@ -3,9 +3,9 @@
 //!
 //! In: the declared tables, and the pairs of unit domains that were ever joined. Out: the current
 //! unit domain of a table, which is derived from its chain of links and never stored; and for a
-//! unit domain, all unit domains whose charges count for its people. Spaces are joined when a table
-//! moves from one to another after something was charged: its people bring what was spent on them.
-//! Joined unit domains are never separated.
+//! unit domain, all unit domains whose charges count for its people. Unit domains are joined when a
+//! table moves from one to another after a charge: its people keep what was spent on them. Joined
+//! unit domains are never separated.
 //!
 //! ```text
 //! visits (patient)                             unit domain visits      its charges: visits
@@ -29,7 +29,7 @@ impl Catalog {
         &self.numbers
     }
 
-    /// The same snapshot with this version, these joins and these numbers, as a vault keeps it.
+    /// The same snapshot with the version, the joins and the numbers that the vault stores.
     #[must_use]
     pub(crate) fn kept_as(
         mut self,
@@ -50,8 +50,8 @@ impl Catalog {
     /// The table at the end of the chain of links that begins here, and the number of links.
     ///
     /// # Guarantee
-    /// `None` for a table that is not private, and for a chain that runs in circles or ends at a
-    /// table that is not private. The unit of the returned table is its row or a column of its own.
+    /// `None` for a table that is not private, and for a chain that is circular or ends at a table
+    /// that is not private. The unit of the returned table is its row or one of its columns.
     pub fn root(&self, table: &str) -> Option<(&Table, usize)> {
         let mut table = self.table(table)?;
         for links in 0..=self.tables.len() {
@@ -67,15 +67,15 @@ impl Catalog {
     ///
     /// # Guarantee
     /// Tables of different unit domains share no privacy unit by declaration; charges on tables of
-    /// one unit domain are summed. A table whose unit is its row or a column of its own has a unit
-    /// domain of its own, with the table's name. A table that leads to its unit through others
+    /// one unit domain are summed. A table whose unit is its row or one of its columns has a
+    /// separate unit domain with the table's name. A table that leads to its unit through others
     /// shares the unit domain at the end of the chain, as the chain is in this snapshot.
     pub fn unit_domain(&self, table: &str) -> Option<&str> {
         self.root(table).map(|(root, _)| root.name.as_str())
     }
 
-    /// The unit domain that a budget binds: the unit domain of its table, or the unit domain of the
-    /// table's name while it has no unit.
+    /// The unit domain that a budget covers: that of its table, or, while the table has no unit,
+    /// the unit domain of the table's name.
     pub fn unit_domain_of<'a>(&'a self, budget: &'a Budget) -> &'a str {
         self.unit_domain(&budget.table).unwrap_or(&budget.table)
     }
@@ -84,12 +84,12 @@ impl Catalog {
     ///
     /// # Guarantee
     /// Every charge for rows of a table that is in this unit domain today names one of these unit
-    /// domains, even if the unit of the table led elsewhere at the time of the charge.
+    /// domains, even if the table's unit led elsewhere at the time of the charge.
     pub fn people(&self, unit_domain: &str) -> BTreeSet<String> {
         self.joined.with(unit_domain)
     }
 
-    /// Whether the charges on these unit domains are summed: they are the same unit domain, or were
+    /// True if the charges on these unit domains are summed: they are the same unit domain, or were
     /// joined.
     pub fn same_people(&self, one: &str, other: &str) -> bool {
         self.joined.first(one) == self.joined.first(other)

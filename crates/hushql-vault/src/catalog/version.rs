@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One state of all declarations.
 ///
 /// # Guarantee
-/// Equal versions were read from equal declarations: they are the seals of the tables, of the
-/// budgets and of the numbers of declarations, so that a REFRESH makes another one. The default is
+/// Equal versions were read from equal declarations. A version consists of the seals of the tables,
+/// of the budgets and of the numbers of declarations, so a REFRESH makes a new one. The default is
 /// the version of a catalog that was not read from a vault; no vault accepts it as current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CatalogVersion(VersionState);
@@ -16,7 +16,7 @@ pub(crate) enum VersionState {
     #[default]
     OfNoVault,
     Sealed([[u8; 32]; 3]),
-    /// For tests of the ledger alone, which plan nothing; other code never constructs it.
+    /// For tests of the ledger alone, which plan nothing. Other code never constructs it.
     #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
     OfAnyVault,
 }
@@ -44,7 +44,7 @@ impl CatalogVersion {
     }
 }
 
-/// The joined unit domains, each with the first unit domain, by name, of its class.
+/// The joined unit domains. Each maps to the first unit domain, by name, of its class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Joined(BTreeMap<String, String>);
 

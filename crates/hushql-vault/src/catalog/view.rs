@@ -1,8 +1,8 @@
-//! Views as they are kept: a name, and the text of a query.
+//! Views as they are stored: a name, and the text of a query.
 //!
 //! In: the declaration of an owner's session, which the caller has parsed and bound. Out: plain
-//! data. A view has no rows, unit, domain or budget of its own, and no privacy decision depends on
-//! it: whenever a query names it, its text is parsed again and replaces the name.
+//! data. A view has no rows, unit, domain or budget, and no privacy decision depends on it:
+//! whenever a query names it, its text is parsed again and replaces the name.
 //!
 //! ```
 //! use hushql_vault::catalog::View;
@@ -35,11 +35,11 @@ pub struct View {
 }
 
 impl View {
-    /// Checks the view against itself; the parser checks its query.
+    /// Checks that the view does not contradict itself; the parser checks its query.
     ///
     /// # Errors
-    /// [`CatalogError::Name`] for an unusable name, [`CatalogError::View`] for a column named twice
-    /// or like the engine's hidden ones.
+    /// [`CatalogError::Name`] for an unusable name, [`CatalogError::View`] for a repeated column or
+    /// a column with a hidden name of the engine.
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         let refuse = |reason| Err(CatalogError::View { view: self.name.clone(), reason });

@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use super::store::{DeclaredRow, SealedRows, body, declared, reseal_tables};
 use super::{CatalogError, View};
 
-/// Stores a view; replaces one of the same name only if asked to.
+/// Stores a view. It replaces one of the same name only on request.
 ///
 /// # Errors
 /// [`CatalogError::DuplicateTable`] or [`CatalogError::DuplicateView`] when the name is taken.
@@ -52,7 +52,7 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
         Some(DeclaredRow::Table(_)) => {
             return Err(CatalogError::IsTable { table: name.to_owned() });
         }
-        // Names that a user wrote can be those of export folders here, and are those of nothing.
+        // A user may write the internal name of an export folder; it names no view.
         Some(DeclaredRow::Export(_)) | None => {
             return Err(CatalogError::UnknownView { view: name.to_owned() });
         }

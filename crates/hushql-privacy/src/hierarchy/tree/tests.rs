@@ -14,7 +14,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Between 0 and 1, without 1.
+    /// A number in [0, 1).
     fn part(&mut self) -> f64 {
         f64::from(u32::try_from(self.bits() >> 32).unwrap()) / 4_294_967_296.0
     }
@@ -23,7 +23,7 @@ impl Dice {
         lo + (hi - lo) * self.part()
     }
 
-    /// One of 0 to n − 1.
+    /// A number in 0..n.
     fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.bits() % u64::try_from(n).unwrap()).unwrap()
     }
@@ -36,7 +36,7 @@ fn random_tree(rng: &mut Dice) -> Tree {
     let mut above = Vec::new();
     let mut size = roots;
     for _ in 0..1 + rng.below(3) {
-        // Groups without anything below them occur, too.
+        // Some groups have no children.
         let groups = 1 + rng.below(7);
         above.push((0..groups).map(|_| rng.below(size)).collect());
         size = groups;
@@ -48,7 +48,7 @@ fn random_numbers(tree: &Tree, rng: &mut Dice) -> Vec<Vec<f64>> {
     tree.sizes().map(|n| (0..n).map(|_| rng.between(-50.0, 200.0)).collect()).collect()
 }
 
-/// For each group the leaves below it, level by level.
+/// For each group its leaves, level by level.
 fn leaves(tree: &Tree) -> (usize, Vec<Vec<Vec<usize>>>) {
     let mut count = 0;
     let mut of: Vec<Vec<Vec<usize>>> =
@@ -67,7 +67,7 @@ fn leaves(tree: &Tree) -> (usize, Vec<Vec<Vec<usize>>>) {
     (count, of)
 }
 
-/// Solves a·x = b by elimination with pivots, for several right sides.
+/// Solves a·x = b by elimination with pivots, for several right-hand sides.
 fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let n = a.len();
     for i in 0..n {
@@ -84,7 +84,8 @@ fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     (0..n).map(|i| b[i].iter().map(|x| x / a[i][i]).collect()).collect()
 }
 
-/// Dense weighted least squares over the leaves: the numbers of all groups, and their variances.
+/// Dense weighted least squares over the leaves. Returns the numbers of all groups and their
+/// variances.
 fn dense(tree: &Tree, y: &[Vec<f64>], noise: &[f64]) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     let (count, of) = leaves(tree);
     let mut normal = vec![vec![0.0; count]; count];
@@ -138,7 +139,7 @@ fn numbers_are_those_of_dense_least_squares() {
     }
 }
 
-/// Numbers that add up already stay as they are: the estimate, which is linear, is unbiased.
+/// Numbers that already add up stay unchanged. So the estimate, which is linear, is unbiased.
 #[test]
 fn numbers_that_add_up_stay_as_they_are() {
     let mut rng = Dice(2);
@@ -181,8 +182,8 @@ fn every_group_is_the_sum_of_those_below_it() {
     }
 }
 
-/// The nearest numbers that are not negative, by the conditions that characterize them: what is
-/// above 0 was moved by one θ, what is 0 was at most θ.
+/// The nearest nonnegative numbers, by the conditions that characterize them: all positive ones
+/// moved by the same θ, and those that became 0 were at most θ.
 #[test]
 fn numbers_below_a_group_are_the_nearest_that_are_not_negative() {
     let mut rng = Dice(4);
@@ -204,7 +205,7 @@ fn numbers_below_a_group_are_the_nearest_that_are_not_negative() {
     }
 }
 
-/// Rounding moves a number by no more than it says.
+/// Rounding moves a number by at most the reported distance.
 #[test]
 fn whole_numbers_are_near() {
     let mut rng = Dice(5);
@@ -222,7 +223,7 @@ fn whole_numbers_are_near() {
     }
 }
 
-/// Huge and tiny numbers, no noise at all, and groups without anything below them.
+/// Huge and tiny numbers, no noise at all, and groups without children.
 #[test]
 fn nothing_fails_at_the_ends() {
     let tree = Tree::new(2, vec![vec![0, 0, 0], vec![1, 1]]).unwrap();
@@ -274,15 +275,15 @@ fn distances_hold() {
             }
             assert!(beyond.iter().flatten().all(|n| *n <= 300), "{scale}: {beyond:?}");
         }
-        // They are worth having: the top of a tree of three levels is within less than its own
-        // number was.
+        // Fitting helps: the error of the top of a tree of three levels is smaller than that of its
+        // own number.
         let own = Deviation::of(&Tree::new(1, vec![]).unwrap(), &laws[..1], None);
         let fitted = Deviation::of(&tree, &laws, None);
         assert!(scale < 1.0 || fitted[0].within(0.05) < own[0].within(0.05));
     }
 }
 
-/// The multiples are those of the estimate: their products with noisy numbers add up to it.
+/// The weights are those of the estimate: their products with the noisy numbers add up to it.
 #[test]
 fn multiples_give_the_numbers() {
     let mut rng = Dice(7);
@@ -310,7 +311,7 @@ fn the_tail_of_one_noise_is_known() {
         let sum = tail::NoiseSum::new(&[vec![1.0]], &[variance]).unwrap();
         for beta in [0.05, 0.001, 1e-6] {
             let within = sum.within(beta).unwrap();
-            // The exact tail on the grid, and what the noise on top adds at most: 4.5 · 0.005
+            // The exact tail on the grid, and the most that the added noise adds: 4.5 · 0.005
             // deviations.
             let alpha = (-1.0 / scale).exp();
             let exceeds = 2.0 * alpha.powf(within.floor() + 1.0) / (1.0 + alpha);
@@ -327,7 +328,7 @@ fn gaussian_distances_are_those_of_a_gaussian_law() {
     let one = Deviation::of(&tree, &[Law::Gaussian(1000.0)], None);
     let within = one[0].within(0.05);
     assert!((1960.0..1990.0).contains(&within), "{within}");
-    // Steps that are too large for it have Chebyshev's distance.
+    // If the steps are too large, the distance is Chebyshev's.
     let one = Deviation::of(&tree, &[Law::Gaussian(0.5)], None);
     assert!((one[0].within(0.05) - 0.5 / 0.05_f64.sqrt()).abs() < 1e-9);
     let one = Deviation::of(&tree, &[Law::Laplace(1000.0)], None);

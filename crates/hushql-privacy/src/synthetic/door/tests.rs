@@ -1,4 +1,4 @@
-//! The exact loss of what goes through the door, enumerated on tiny tables.
+//! The exact privacy loss of everything that the door releases, enumerated on tiny tables.
 
 use num_traits::ToPrimitive;
 
@@ -8,10 +8,10 @@ use crate::sampler::Uniform;
 use crate::synthetic::task::{Method, SyntheticBudget};
 use crate::synthetic::tests::{Rows, task};
 
-/// A unit's rows, as what they add to each cell of 2 × 2.
+/// A unit's rows, as the amounts that they add to each cell of 2 × 2.
 type Unit = [i64; 4];
 
-/// All ways to put at most so many rows into four cells, each row weighing what it does.
+/// All ways to put at most `most` rows into four cells, with the weight of a row in each case.
 fn tables(most: usize, weight: impl Fn(usize) -> i64) -> Vec<Unit> {
     let mut all = Vec::new();
     for code in 0..(most + 1).pow(4) {
@@ -24,7 +24,7 @@ fn tables(most: usize, weight: impl Fn(usize) -> i64) -> Vec<Unit> {
     all
 }
 
-/// Sensitivities with tables and units of theirs: one row, three rows, persons of up to two rows.
+/// Sensitivities with matching tables and units: one row, three rows, persons with up to two rows.
 fn worlds() -> Vec<(Sensitivity, Vec<Unit>, Vec<Unit>)> {
     let person = Sensitivity::person(Some(2));
     let one = |_| 1;
@@ -44,15 +44,15 @@ fn rows(cells: &Unit) -> Rows {
     Rows { sizes: vec![2, 2], cells: cells.to_vec() }
 }
 
-/// Candidates, and how a model answers each.
+/// Candidates, and a model's answer to each.
 type Offered = (Vec<Candidate>, Vec<Vec<i64>>);
 
 fn candidates(weights: [u64; 3], far: u32, grid: u32) -> Offered {
     biased(weights, [1; 3], far, grid)
 }
 
-/// Three candidates; bits say which models are far above all counts, where one row more is an
-/// improvement.
+/// Three candidates. The bits of `far` say which models are far above all counts; there, one more
+/// row is an improvement.
 fn biased(weights: [u64; 3], biases: [i64; 3], far: u32, grid: u32) -> Offered {
     let sets = [ColumnSet::new([0]), ColumnSet::new([1]), ColumnSet::new([0, 1])];
     let offered = |(at, columns): (usize, ColumnSet)| {
@@ -77,8 +77,8 @@ fn scored(rows: &Rows, task: &SyntheticTask, offered: &Offered) -> (Vec<i128>, u
     (scored.scores, scored.range)
 }
 
-/// What the range promises is attained, and never more: 5 for the weights 3, 1, 2, and 2 for equal
-/// ones.
+/// The stated range is attained, and never exceeded: 5 for the weights 3, 1, 2, and 2 for equal
+/// weights.
 #[test]
 fn ranges_are_those_of_all_scores() {
     for (sensitivity, tables, units) in worlds() {
@@ -111,7 +111,8 @@ fn probabilities(chooser: &Chooser, scores: &[i128]) -> Vec<f64> {
     }
 }
 
-/// The Rényi divergence of order α of discrete Gaussian noise from itself, moved by a whole number.
+/// The Rényi divergence of order α between discrete Gaussian noise and the same noise shifted by a
+/// whole number.
 fn moved(alpha: f64, sigma: f64, by: i64) -> f64 {
     let by = by as f64;
     let log = |x: f64| -x * x / (2.0 * sigma * sigma);
@@ -124,8 +125,8 @@ fn moved(alpha: f64, sigma: f64, by: i64) -> f64 {
     (top + sum.ln() - all.ln()) / (alpha - 1.0)
 }
 
-/// A whole round under ρ: which marginal is chosen, and its noisy counts. ε_s = 0.8 and σ² = 4 Δ²
-/// cost 0.08 and 0.125.
+/// A whole round under ρ: the chosen marginal, and its noisy counts. ε_s = 0.8 and σ² = 4 Δ² cost
+/// 0.08 and 0.125.
 #[test]
 fn a_round_costs_what_it_says_under_rho() {
     let (select, measure) = (80_000_000, 125_000_000);
@@ -142,8 +143,8 @@ fn a_round_costs_what_it_says_under_rho() {
         let noise = Noise::calibrate(Mode::Concentrated, sensitivity, measure).unwrap();
         let sigma = noise.variance().sqrt();
         let mut most: f64 = 0.0;
-        // The last ones: two candidates that are as good as each other, before and after, and a
-        // third that is far off.
+        // In the last case, two candidates are equally good, before and after, and a third is far
+        // off.
         let cases = [([3, 1, 2], [1; 3], 0), ([3, 1, 2], [1; 3], 4), ([2, 1, 2], [1; 3], 1)];
         for (weights, biases, far) in cases.into_iter().chain([([1, 1, 1], [0, 60, 33], 4)]) {
             let candidates = biased(weights, biases, far, sensitivity.grid());
@@ -227,8 +228,8 @@ fn a_round_costs_what_it_says_under_epsilon() {
     }
 }
 
-/// Small databases: ε = 1 and ρ = 1/8 is what the choice loses, for units of one row, of three, and
-/// for persons.
+/// Small databases: the loss of the choice is ε = 1 and ρ = 1/8, for units of one row, of three
+/// rows, and for persons.
 #[test]
 fn small_databases_cost_what_they_say() {
     let (share, mut largest) = (1_000_000_000, 0.0_f64);
@@ -265,7 +266,7 @@ fn small_databases_cost_what_they_say() {
                     assert!(gap.unsigned_abs() <= range);
                 }
                 assert!(most <= 1.0 + 1e-9, "{sensitivity:?} {m}: {most}");
-                // ε²/8, which a choice is charged with under ρ.
+                // ε²/8: the charge for a choice under ρ.
                 let charged = Loss::choice(&"1".parse().unwrap(), None, 1, Selecting::BoundedRange);
                 assert!(
                     rho <= charged.rho().to_f64().unwrap() + 1e-9,
@@ -281,8 +282,8 @@ fn small_databases_cost_what_they_say() {
     assert!(largest > 0.1, "{largest}");
 }
 
-/// Candidates are counted in as many passes as fit, and looked at one by one; the scores are the
-/// same.
+/// Candidates are counted in as many passes as necessary, and scored one by one. The scores stay
+/// the same.
 #[test]
 fn scores_do_not_depend_on_memory() {
     let budget = SyntheticBudget::Concentrated { rho_nano: 1_000 };
@@ -300,7 +301,7 @@ fn scores_do_not_depend_on_memory() {
         seen.push((scored.places, scored.scores, scored.range));
     }
     assert!(seen.iter().all(|one| *one == seen[0]));
-    // What the model does not answer does not compete: the range is that of the others.
+    // Candidates that the model does not answer do not compete: the range is that of the others.
     let task = task(&[2, 2], 2, Method::Aim, budget);
     let mut door = Door::exact(&task, &table);
     let mut but_the_first = |set: &ColumnSet| answer(&offered)(set).filter(|_| set.contains(1));
@@ -329,7 +330,7 @@ fn the_door_shuts_when_nobody_waits() {
     assert!(door.log.told.is_empty() && door.log.asked.is_empty());
 }
 
-/// Beyond the budget nothing comes out, neither counts nor choices.
+/// Beyond the budget the door releases nothing, neither counts nor choices.
 #[test]
 fn the_door_keeps_the_account() {
     let budget = SyntheticBudget::Concentrated { rho_nano: 100 };
@@ -351,13 +352,13 @@ fn the_door_keeps_the_account() {
     assert_eq!(door.measure_total(50).unwrap().get().values, [10]);
     assert_eq!(*door.measure_cell(&both, 2, 50).unwrap().get(), 3);
     assert!(door.measure_total(1).is_err());
-    // Without a share there is no noise that would do.
+    // A share of 0 has no noise.
     assert!(Door::exact(&task, &table).measure(&[first], 0).is_err());
 }
 
-/// The account is one of whole billionths: shares that use up a budget are all paid, each is
-/// counted to the last billionth, and nothing is left afterwards. Sums of floats are off by then,
-/// in either direction.
+/// The account holds whole billionths. Shares that use up a budget are all paid, each is counted to
+/// the last billionth, and nothing is left afterwards. Sums of floats would be off, in either
+/// direction.
 #[test]
 fn the_account_is_exact() {
     let mut rng = QueryRng::seeded_for_tests(13);
@@ -389,7 +390,7 @@ fn the_account_is_exact() {
     }
 }
 
-/// Counts of another shape than what was asked are a fault, and nothing comes out.
+/// Counts of the wrong shape are a fault, and nothing is released.
 #[test]
 fn counts_of_another_shape_are_no_counts() {
     struct Wrong;

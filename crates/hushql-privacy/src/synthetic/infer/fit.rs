@@ -1,12 +1,12 @@
-//! The model: potentials on the measured sets, made by mirror descent so that their marginals are
+//! The model: potentials on the measured sets, fitted by mirror descent so that their marginals are
 //! near the measured ones.
 //!
-//! In: released marginals, each with its noise. Out: for each clique of the junction tree the
-//! expected counts of its cells. Floats: everything is computed from what was released, so no
-//! privacy rests on it. A fit ends after a number of steps that is known, when it gains less than
-//! 10⁻⁵ of its loss, or when it is told so.
+//! In: released marginals, each with its noise. Out: for each clique of the junction tree, the
+//! expected counts of its cells. Floats are fine: everything is computed from released values, so
+//! no privacy rests on it. A fit ends after a known number of steps, when it gains less than 10⁻⁵
+//! of its loss, or when it is told to.
 //!
-//! With potentials θ_c, the expected counts are μ ∝ exp(Σθ_c), in all N̂. A step moves each
+//! With potentials θ_c, the expected counts are μ ∝ exp(Σθ_c), with the sum N̂. A step moves each
 //! potential against the gradient of L = ½Σw_c‖μ_c − ȳ_c‖², where w_c is the sum of 1/σ² over the
 //! measurements of c, and ȳ_c is their weighted mean.
 
@@ -20,7 +20,7 @@ use super::tree::Tree;
 use crate::synthetic::columns::{ColumnSet, index};
 use crate::synthetic::door::{Measured, Released};
 
-/// What was measured of one set, and its potential.
+/// The measurements of one set, and its potential.
 #[derive(Debug, Clone)]
 struct MeasuredSet {
     columns: ColumnSet,
@@ -29,25 +29,25 @@ struct MeasuredSet {
     /// Σy/σ² ÷ Σ1/σ².
     mean: Vec<f64>,
     potential: Vec<f64>,
-    /// The clique that holds it, and for each of its cells the one here.
+    /// The clique that holds the set, and for each cell of the clique the cell of the set.
     clique: usize,
     index: Vec<u32>,
 }
 
-/// A clique's place among the others, and its tables.
+/// A clique's position in the tree, and its tables.
 #[derive(Debug, Clone)]
 struct Node {
     columns: ColumnSet,
     cells: usize,
     parent: Option<usize>,
-    /// For each cell the one of what it shares with its parent, and for each cell of the parent the
-    /// same.
+    /// For each cell of the clique, and for each cell of its parent, the cell of the columns that
+    /// both share.
     to_shared: Vec<u32>,
     from_parent: Vec<u32>,
     shared: usize,
 }
 
-/// What the potentials answer.
+/// The expected counts for given potentials.
 #[derive(Debug, Clone)]
 struct FitState {
     /// Expected counts of each clique's cells.
@@ -71,7 +71,7 @@ pub(in crate::synthetic) struct Model {
 }
 
 impl Model {
-    /// The model that knows nothing: all columns are independent and uniform.
+    /// The model before any measurement: all columns are independent and uniform.
     pub(in crate::synthetic) fn new(sizes: &[usize]) -> Self {
         let mut model = Self {
             sizes: sizes.to_vec(),
@@ -86,7 +86,7 @@ impl Model {
         model
     }
 
-    /// The noisy number of all counts, at least 1: of rows, never the true one.
+    /// The noisy total of all counts, at least 1. It is never the exact number of rows.
     pub(in crate::synthetic) fn total(&self) -> f64 {
         self.total
     }
@@ -96,12 +96,12 @@ impl Model {
         &self.tree
     }
 
-    /// The sets that were measured.
+    /// The measured sets.
     pub(in crate::synthetic) fn measured(&self) -> impl Iterator<Item = &ColumnSet> {
         self.targets.iter().map(|target| &target.columns)
     }
 
-    /// The expected counts of the cells of the cliques.
+    /// The expected counts of the cliques' cells.
     pub(in crate::synthetic) fn tables(&self) -> Vec<FactorTable> {
         let table = |(node, values): (&Node, &Vec<f64>)| FactorTable {
             columns: node.columns.clone(),
@@ -110,7 +110,7 @@ impl Model {
         self.nodes.iter().zip(&self.counts).map(table).collect()
     }
 
-    /// Takes in one measurement more; [`Model::fit`] then changes the model.
+    /// Adds one measurement. [`Model::fit`] then changes the model.
     pub(in crate::synthetic) fn add(&mut self, measured: &Released<Measured>) {
         let Measured { columns, values, noise } = measured.get();
         let weight = 1.0 / noise.variance();
@@ -139,7 +139,7 @@ impl Model {
         self.plant();
     }
 
-    /// Makes the tree of what was measured, and the tables' places in it.
+    /// Builds the tree of the measured sets, and the positions of the tables in it.
     fn plant(&mut self) {
         self.tree = Tree::new(&self.sizes, self.targets.iter().map(|target| &target.columns));
         let sizes = &self.sizes;
@@ -169,7 +169,7 @@ impl Model {
         self.targets.iter().map(|target| target.potential.clone()).collect()
     }
 
-    /// Moves the potentials for at most so many steps, or until it is over.
+    /// Moves the potentials for at most `steps` steps, or until `over` is true.
     pub(in crate::synthetic) fn fit(&mut self, steps: u32, over: &dyn Fn() -> bool) {
         let mut potentials = self.potentials();
         let mut state = self.answer(&potentials);
@@ -201,8 +201,8 @@ impl Model {
         self.counts = state.counts;
     }
 
-    /// One step: the first rate that lowers the loss by what the gradient promises, from the given
-    /// one downwards.
+    /// One step. It takes the largest rate, from the given one downwards, that lowers the loss as
+    /// much as the gradient promises.
     fn step(
         &self,
         potentials: &[Vec<f64>],
@@ -242,8 +242,8 @@ impl Model {
                 spread(belief, &target.index, potential);
             }
         }
-        // Collect: from the leaves to the root, each clique tells its parent the logarithm of its
-        // sums. What it told stays.
+        // Collect: from the leaves to the root, each clique sends its parent the logarithm of its
+        // sums. The messages are kept.
         let mut told: Vec<Vec<f64>> = vec![Vec::new(); self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().rev() {
             let Some(mut belief) = beliefs.get_mut(at).map(std::mem::take) else { continue };
@@ -256,7 +256,7 @@ impl Model {
             told[at] = sums.into_iter().map(|(_, sum)| sum).collect();
             beliefs[at] = belief;
         }
-        // Distribute: each clique takes the sums of what it shares from its parent.
+        // Distribute: each clique takes from its parent the sums of the columns that they share.
         for (at, node) in self.nodes.iter().enumerate() {
             let factors: Vec<f64> = match node.parent {
                 Some(parent) => {
@@ -286,8 +286,8 @@ impl Model {
     }
 }
 
-/// Makes logarithms exponentials, relative to the largest of those that share a cell; returns that
-/// and the sum for each cell.
+/// Turns logarithms into exponentials, relative to the largest of those that share a cell. Returns
+/// the largest and the sum for each cell.
 fn exponentials(logs: &mut [f64], index: &[u32], cells: usize) -> Vec<(f64, f64)> {
     let mut sums = vec![(f64::NEG_INFINITY, 0.0); cells];
     for (log, cell) in logs.iter().zip(index) {

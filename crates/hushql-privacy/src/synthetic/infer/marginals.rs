@@ -1,9 +1,9 @@
 //! Marginals of a model over columns that are in no clique together.
 //!
-//! In: calibrated tables of a junction tree. Out: the model's counts for any set of columns. What a
-//! clique knows of the columns behind it is passed along the tree as a table of those columns and
-//! of what it shares with the next one; it is never the product of the cliques on the way. Floats:
-//! of the model alone.
+//! In: calibrated tables of a junction tree. Out: the model's counts for any set of columns. Along
+//! the tree, each clique sends a message to the next one: a table of the wanted columns behind it
+//! and of the columns that both cliques share. The product of the cliques on the way is never
+//! built. The floats come from the model alone.
 //!
 //! ```text
 //! {0,1} — {1} — {1,2}, asked for {0, 2}:  Σ over 1 of μ(0,1)·μ(1,2)/μ(1)
@@ -17,10 +17,10 @@ use super::table::{FactorTable, place, project};
 use super::tree::Tree;
 use crate::synthetic::columns::{ColumnSet, index};
 
-/// The most numbers of a table on the way: sets that need more are not answered.
+/// The largest number of values in a table on the way. Sets that need more are not answered.
 const MOST_NUMBERS: usize = 1 << 24;
 
-/// A table of what a clique and those behind it know: for each cell of `rows` the cells of
+/// A table of what a clique and the cliques behind it know: for each cell of `rows`, the cells of
 /// `behind`.
 #[derive(Debug, Clone)]
 struct CliqueIndex {
@@ -29,7 +29,7 @@ struct CliqueIndex {
     values: Vec<f64>,
 }
 
-/// What a model answered with at some time.
+/// The answers of a model at one point in time.
 #[derive(Debug, Clone)]
 pub(in crate::synthetic) struct KeptAnswers {
     tree: Tree,
@@ -37,7 +37,7 @@ pub(in crate::synthetic) struct KeptAnswers {
 }
 
 impl KeptAnswers {
-    /// As the model is now.
+    /// The model's present state.
     pub(in crate::synthetic) fn of(model: &Model) -> Self {
         Self { tree: model.tree().clone(), tables: model.tables() }
     }
@@ -47,34 +47,33 @@ impl KeptAnswers {
         Self { tree: Tree::new(sizes, [&table.columns].into_iter()), tables: vec![table.clone()] }
     }
 
-    /// The cells of its tables.
+    /// The number of cells of its tables.
     pub(in crate::synthetic) fn cells(&self) -> usize {
         self.tables.iter().map(|table| table.values.len()).fold(0, usize::saturating_add)
     }
 }
 
-/// The ways through a model's tree, and what was found on them.
+/// The paths through a model's tree, and the messages found on them.
 pub(in crate::synthetic) struct Paths<'m> {
     sizes: &'m [usize],
     tables: Cow<'m, [FactorTable]>,
     tree: &'m Tree,
-    /// For each clique the others that it hangs together with.
+    /// For each clique, its neighbours.
     next: Vec<Vec<usize>>,
-    /// What a clique tells a neighbour about these columns.
+    /// The message of a clique to a neighbour about these columns.
     told: HashMap<(usize, usize, ColumnSet), CliqueIndex>,
-    /// The numbers in `told`, and how many there may be; a table on the way has no more than these,
-    /// either.
+    /// The number of values in `told`, and its limit. The limit also holds for a table on the way.
     held: usize,
     most: usize,
 }
 
 impl<'m> Paths<'m> {
-    /// The ways of this model, with at most so many numbers on them.
+    /// The paths of this model, with at most `most` values on them.
     pub(in crate::synthetic) fn new(model: &'m Model, sizes: &'m [usize], most: usize) -> Self {
         Self::of(model.tree(), Cow::Owned(model.tables()), sizes, most)
     }
 
-    /// The ways of a model that was kept.
+    /// The paths of a kept model.
     pub(in crate::synthetic) fn kept(
         kept: &'m KeptAnswers,
         sizes: &'m [usize],
@@ -101,12 +100,12 @@ impl<'m> Paths<'m> {
         if let Some(at) = self.tree.holding(set, self.sizes) {
             return Some(self.tables.get(at)?.onto(set, self.sizes));
         }
-        // From the clique that holds the last column: sets that share the others then share what is
-        // told.
+        // The search starts at the clique that holds the last column. Sets that share the other
+        // columns then share messages.
         let last = ColumnSet::new(set.as_slice().last().copied());
         let root = self.tree.holding(&last, self.sizes)?;
         let known = self.known(root, None, set)?;
-        // The cells in the order of the set.
+        // The cells in the order of the set's columns.
         let from: Vec<usize> = known.rows.iter().chain(&known.behind).copied().collect();
         let index = index(&from, set.as_slice(), self.sizes);
         let mut values = vec![0.0; set.cells(self.sizes)];
@@ -114,8 +113,8 @@ impl<'m> Paths<'m> {
         Some(values)
     }
 
-    /// What this clique and those behind it know of the columns of a set, for each cell of what it
-    /// shares with `to`.
+    /// What this clique and the cliques behind it know about the columns of a set, for each cell of
+    /// the columns that it shares with `to`.
     fn known(&mut self, at: usize, to: Option<usize>, set: &ColumnSet) -> Option<CliqueIndex> {
         let own = self.tables.get(at)?.columns.clone();
         let shared = to.map_or_else(|| ColumnSet::new([]), |to| self.shared(at, to));
@@ -131,7 +130,7 @@ impl<'m> Paths<'m> {
                 asked.push((from, behind));
             }
         }
-        // The rows that are needed: of the set, of what is shared, and of what is told.
+        // The necessary rows: columns of the set, shared columns, and columns of messages.
         let of_set = |column: &&usize| set.contains(**column);
         let kept: Vec<usize> = own.as_slice().iter().filter(of_set).copied().collect();
         let needed = |rest: &[(usize, ColumnSet)], paths: &Self| {
@@ -163,11 +162,11 @@ impl<'m> Paths<'m> {
             known = join(&known, &told, rows.as_slice(), self.sizes, self.most)?;
             self.keep(key, told);
         }
-        // Columns of the set that are shared stay in the rows; those that are not go behind.
+        // Shared columns of the set stay in the rows; the others go behind.
         Some(if to.is_some() { split(&known, shared.as_slice(), self.sizes) } else { known })
     }
 
-    /// Keeps what was told; what was kept before makes room.
+    /// Keeps a message. Earlier messages make room.
     fn keep(&mut self, key: (usize, usize, ColumnSet), told: CliqueIndex) {
         if self.held.saturating_add(told.values.len()) > self.most {
             self.told.clear();
@@ -177,7 +176,7 @@ impl<'m> Paths<'m> {
         self.told.insert(key, told);
     }
 
-    /// Divides what is told by the counts of what is shared.
+    /// Divides a message by the counts of the shared columns.
     fn make_conditional(&self, told: &mut CliqueIndex, from: usize, at: usize) -> Option<()> {
         let sums = self.tables.get(at)?.onto(&self.shared(from, at), self.sizes);
         let width = told.values.len().checked_div(sums.len())?;
@@ -188,7 +187,7 @@ impl<'m> Paths<'m> {
         Some(())
     }
 
-    /// What two neighbours share.
+    /// The columns that two neighbours share.
     fn shared(&self, at: usize, to: usize) -> ColumnSet {
         let cliques = &self.tree.cliques;
         let below =
@@ -196,7 +195,7 @@ impl<'m> Paths<'m> {
         cliques.get(below).map_or_else(|| ColumnSet::new([]), |clique| clique.shared.clone())
     }
 
-    /// The columns of a set that a clique or those behind it have.
+    /// The columns of a set in a clique or in the cliques behind it.
     fn behind(&self, at: usize, to: usize, set: &ColumnSet) -> Vec<usize> {
         let (mut found, mut open) = (Vec::new(), vec![(at, to)]);
         while let Some((at, to)) = open.pop() {
@@ -210,7 +209,7 @@ impl<'m> Paths<'m> {
     }
 }
 
-/// Joins what is known with what is told, for the rows that are still needed.
+/// Joins a table with a message, for the rows that are still necessary.
 fn join(
     known: &CliqueIndex,
     told: &CliqueIndex,

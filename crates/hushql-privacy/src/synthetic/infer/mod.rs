@@ -2,8 +2,8 @@
 //! Sheldon, Miklau 2019).
 //!
 //! In: released values and public sizes only. Out: tables of expected counts whose marginals are
-//! near the measured ones, and which agree with each other. Floats are fine here: everything is
-//! computed from what was released, so no privacy rests on it; it must end, and not fail.
+//! near the measured ones and agree with each other. Floats are fine here: everything is computed
+//! from released values, so no privacy rests on it. It must end, and not fail.
 //!
 //! ```text
 //! measured {0}, {1}, {0, 1}, {1, 2}   →  cliques {0, 1} and {1, 2}, which share {1}

@@ -1,7 +1,7 @@
 //! Tables of numbers over sets of columns.
 //!
 //! In: numbers for all cells, row-major with the last column fastest. Out: their sums in the cells
-//! of fewer columns. Floats: of models alone.
+//! of fewer columns. The floats come from models alone.
 //!
 //! ```text
 //! {0, 1} (2 × 3): 1 2 3 4 5 6   →  {1}: 5 7 9
@@ -16,7 +16,7 @@ pub(in crate::synthetic) fn float(number: impl ToPrimitive + Copy) -> f64 {
     number.to_f64().unwrap_or(f64::MAX)
 }
 
-/// Sums of the cells of a large table in the cells of a small one.
+/// Sums the cells of a large table into the cells of a small one.
 pub(super) fn project(values: &[f64], index: &[u32], into: &mut [f64]) {
     into.fill(0.0);
     for (value, cell) in values.iter().zip(index) {
@@ -33,7 +33,7 @@ pub(super) fn spread(values: &mut [f64], index: &[u32], from: &[f64]) {
     }
 }
 
-/// A cell's number as a place in memory.
+/// A cell's number as an index.
 #[inline]
 pub(super) fn place(cell: u32) -> usize {
     usize::try_from(cell).unwrap_or(usize::MAX)

@@ -1,9 +1,8 @@
-//! The junction tree of sets of columns: cliques that hold each set, joined so that each column's
-//! cliques hang together.
+//! The junction tree of sets of columns: cliques that hold each set, joined so that the cliques of
+//! each column are connected.
 //!
 //! In: sets of columns and sizes. Out: the tree, in an order in which each clique comes after its
-//! parent. It is a function of public values, so how large it becomes may decide which sets
-//! compete.
+//! parent. It is a function of public values, so its size may decide which sets compete.
 //!
 //! ```text
 //! {0,1}, {1,2}, {0,2}, {2,3}   →   {0,1,2} — {2} — {2,3}
@@ -11,17 +10,17 @@
 
 use crate::synthetic::columns::ColumnSet;
 
-/// The most columns: sets are kept in the bits of one number.
+/// The largest number of columns: a set is kept in the bits of one integer.
 pub(in crate::synthetic) const MOST_COLUMNS: usize = 128;
 
-/// A clique and how it hangs on its parent.
+/// A clique and its parent.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::synthetic) struct Clique {
     /// Its columns.
     pub(in crate::synthetic) columns: ColumnSet,
-    /// Its parent; none for the first.
+    /// Its parent; `None` for the first clique.
     pub(in crate::synthetic) parent: Option<usize>,
-    /// What it shares with the parent.
+    /// The columns that it shares with its parent.
     pub(in crate::synthetic) shared: ColumnSet,
 }
 
@@ -42,7 +41,7 @@ fn members(bits: u128) -> impl Iterator<Item = usize> {
     (0..MOST_COLUMNS).filter(move |column| bits >> column & 1 == 1)
 }
 
-/// The graph in which columns of one set are neighbours, each of its own as well.
+/// The graph in which the columns of one set are neighbours. Each column is its own neighbour, too.
 fn graph<'s>(columns: usize, sets: impl Iterator<Item = &'s ColumnSet>) -> Vec<u128> {
     let mut neighbours: Vec<u128> = (0..columns.min(MOST_COLUMNS)).map(|c| 1 << c).collect();
     for set in sets {
@@ -59,7 +58,7 @@ fn join(neighbours: &mut [u128], set: u128) {
     }
 }
 
-/// The cliques of a triangulation: columns are struck out one after the other, that with the
+/// The cliques of a triangulation. Columns are eliminated one after the other, the one with the
 /// smallest clique first.
 fn cliques(mut neighbours: Vec<u128>, sizes: &[usize]) -> Vec<u128> {
     let cells = |set: u128| -> usize {
@@ -85,13 +84,14 @@ fn cliques(mut neighbours: Vec<u128>, sizes: &[usize]) -> Vec<u128> {
 }
 
 impl Tree {
-    /// The tree of these sets over columns of these sizes; each column is in it.
+    /// The tree of these sets over columns of these sizes. It contains each column.
     pub(in crate::synthetic) fn new<'s>(
         sizes: &[usize],
         sets: impl Iterator<Item = &'s ColumnSet>,
     ) -> Self {
         let found = cliques(graph(sizes.len(), sets), sizes);
-        // A maximum-weight spanning tree by the number of shared columns is a junction tree.
+        // A maximum-weight spanning tree, weighted by the number of shared columns, is a junction
+        // tree.
         let mut waiting: Vec<usize> = (0..found.len()).collect();
         let mut placed: Vec<usize> = Vec::new();
         let mut tree: Vec<Clique> = Vec::new();
@@ -120,7 +120,7 @@ impl Tree {
         Self { cliques: tree }
     }
 
-    /// How many cells its tables have.
+    /// The number of cells of its tables.
     pub(in crate::synthetic) fn cells(&self, sizes: &[usize]) -> usize {
         let cells = self.cliques.iter().map(|clique| clique.columns.cells(sizes));
         cells.fold(0, usize::saturating_add)
@@ -133,7 +133,7 @@ impl Tree {
         (0..self.cliques.len()).filter(holds).min_by_key(cells)
     }
 
-    /// How many cells the tables of each tree would have that holds one set more.
+    /// For each of these sets: the number of cells of the tree that holds this set, too.
     pub(in crate::synthetic) fn cells_with<'s>(
         sizes: &[usize],
         sets: impl Iterator<Item = &'s ColumnSet>,

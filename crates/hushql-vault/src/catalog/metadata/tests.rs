@@ -110,7 +110,7 @@ fn amounts_contradict_each_other() {
 #[test]
 fn concentrated_amounts_contradict_each_other() {
     const NANO: i64 = 1_000_000_000;
-    /// tanh(1/2): what an ε of 1 costs.
+    /// tanh(1/2): the cost of an ε of 1.
     const COST: i64 = 462_117_158;
     let budget = |promise, per_query| Budget {
         name: "b".to_owned(),
@@ -123,7 +123,7 @@ fn concentrated_amounts_contradict_each_other() {
     };
     let none = PerQuery::default();
     let promise = Some(Spend::of_epsilon(1, 2));
-    // One more unit of ε costs more than that.
+    // The ρ of one more unit of ε would be higher.
     let exactly = PerQuery { default: Some(NANO), ..none };
     assert!(budget(promise, exactly).check().is_ok());
     assert!(budget(promise, PerQuery { min: Some(COST), ..exactly }).check().is_ok());
@@ -174,7 +174,7 @@ fn json_is_read_back_and_read_strictly() {
     table.columns[1].domain = Some(Domain::In(vec![None, Some("\u{0}'\"".to_owned())]));
     let text = serde_json::to_string(&table).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
-    // One file is stored as it always was.
+    // A table of one file keeps its old stored form.
     assert!(!text.contains("\"files\"") && table.file_columns().len() == table.columns.len());
     let mut many = table.clone();
     let Source::File { files, fingerprint: Some(fingerprint), .. } = &mut many.source else {
@@ -187,12 +187,12 @@ fn json_is_read_back_and_read_strictly() {
     let of_many = serde_json::to_string(&many).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&of_many).unwrap(), many);
     assert_eq!(many.file_columns().len(), table.columns.len() - 1);
-    // A field that this version does not know may declare a protection that it would not enforce.
+    // An unknown field could declare a protection that this version would not enforce.
     let more = text.replacen('{', "{\"via\":\"customer\",", 1);
     assert!(serde_json::from_str::<Table>(&more).is_err());
 }
 
-/// A link once stored the unit space at its end, which follows from the tables.
+/// Earlier vaults stored the unit domain at the end of a link. Now it follows from the tables.
 #[test]
 fn links_of_earlier_vaults_are_read() {
     let link = Link {

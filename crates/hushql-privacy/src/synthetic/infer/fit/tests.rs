@@ -1,4 +1,4 @@
-//! The model against all combinations, enumerated.
+//! Tests the model against an enumeration of all combinations.
 
 use super::super::Paths;
 use super::*;
@@ -23,7 +23,7 @@ fn some(sizes: &[usize], rng: &mut QueryRng) -> Model {
     model
 }
 
-/// exp(Σθ) of all combinations, with the total's sum.
+/// exp(Σθ) of all combinations, scaled to the total.
 fn all(model: &Model) -> FactorTable {
     let columns = ColumnSet::new(0..model.sizes.len());
     let mut logs = vec![0.0; columns.cells(&model.sizes)];
@@ -37,8 +37,8 @@ fn all(model: &Model) -> FactorTable {
     FactorTable { columns, values: values.iter().map(|value| value * model.total / sum).collect() }
 }
 
-/// All marginals of five columns, also of those that are in no clique together, are those of the
-/// product of all factors.
+/// All marginals of five columns, also of columns that are in no clique together, equal those of
+/// the product of all factors.
 #[test]
 fn marginals_are_those_of_all_combinations() {
     let sizes = [2, 3, 2, 4, 3];
@@ -58,7 +58,7 @@ fn marginals_are_those_of_all_combinations() {
     }
 }
 
-/// Each set is in a clique, each column's cliques hang together, and parents come first.
+/// Each set is in a clique, the cliques of each column are connected, and parents come first.
 #[test]
 fn trees_are_junction_trees() {
     let sizes = [2, 3, 2, 4, 3, 2, 5];
@@ -87,7 +87,7 @@ fn trees_are_junction_trees() {
     assert_eq!(Tree::new(&sizes[..4], square.iter()).cliques.len(), 2, "a square is cut in two");
 }
 
-/// Measurements that agree are met; a fit never makes the loss larger.
+/// Consistent measurements are met, and a fit never makes the loss larger.
 #[test]
 fn fits_meet_what_agrees() {
     let sizes = [2, 2, 2];
@@ -107,13 +107,13 @@ fn fits_meet_what_agrees() {
     for (is, should) in pair.iter().zip([40.0, 10.0, 20.0, 30.0]) {
         assert!((is - should).abs() < 0.05, "{pair:?}");
     }
-    // Σ over the column between: 40·50/60 + 10·5/40.
+    // The sum over the middle column: 40·50/60 + 10·5/40.
     let far = paths.marginal(&ColumnSet::new([0, 2])).unwrap();
     assert!((far[0] - (40.0 * 50.0 / 60.0 + 10.0 * 5.0 / 40.0)).abs() < 0.1, "{far:?}");
 }
 
-/// Two measurements of one set count as their weighted mean, and the total is that of all, at
-/// least 1.
+/// Two measurements of one set count as their weighted mean. The total is that of all measurements,
+/// at least 1.
 #[test]
 fn measurements_are_put_together() {
     let mut model = Model::new(&[2]);
@@ -128,7 +128,7 @@ fn measurements_are_put_together() {
     assert!(none.counts[0].iter().all(|count| count.is_finite() && *count >= 0.0));
 }
 
-/// A fit without time leaves the model as it is.
+/// A fit without time leaves the model unchanged.
 #[test]
 fn fits_end_in_time() {
     let mut model = Model::new(&[2, 2]);
