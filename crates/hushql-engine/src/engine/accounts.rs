@@ -1,8 +1,8 @@
-//! The accounts of budgets: what is spent and left, by whom, when, and how long it lasts at the
-//! present pace.
+//! The accounts of budgets: what is spent and left, by whom, when, and how long the rest lasts at
+//! the present pace.
 //!
 //! In: the state of the budgets as the reader sees it, and the ledger. Out: answers. Nothing here
-//! depends on private rows. Of a budget with slices, an analyst sees the own share alone.
+//! depends on private rows. If a budget has slices, an analyst sees only their own share.
 //!
 //! ```text
 //! SHOW PRIVACY BUDGET research               ε = 4 spent in all, ε = 6 left, 1 in the last 7 days: 42 days
@@ -29,12 +29,12 @@ use crate::ledger::{BudgetState, CellState, SliceState, Spent, Vault};
 use crate::mechanism::epsilon_of_rho;
 use crate::privacy::{Delta, Rational, Spend, decimal_text};
 
-/// The days whose pace is continued.
+/// The number of past days whose pace a forecast continues.
 const PACE: i64 = 7;
-/// Longer than this, nobody plans.
+/// The longest forecast in days; nobody plans further ahead.
 const LONG: i64 = 3_650;
 
-/// The budgets, or one of them.
+/// All budgets, or one of them.
 pub(super) fn budgets(vault: &Vault, name: Option<&str>, reader: &str) -> Result<Answer, Error> {
     let states = states(vault, name, reader)?;
     let lately = vault.spent_lately(&states, reader, PACE)?;
@@ -51,7 +51,7 @@ pub(super) fn budgets(vault: &Vault, name: Option<&str>, reader: &str) -> Result
     ])
 }
 
-/// What was spent of the budgets, or of one of them, and by whom or when.
+/// The spending of all budgets or one of them, by analyst or by time.
 pub(super) fn spending(
     vault: &Vault,
     name: Option<&str>,
@@ -88,7 +88,7 @@ fn states(vault: &Vault, name: Option<&str>, reader: &str) -> Result<Vec<BudgetS
     })
 }
 
-/// Each cell, of budgets whose people have cells.
+/// The cells of budgets whose people have cells.
 fn by_cell(vault: &Vault, states: &[BudgetState], reader: &str) -> Result<Answer, Error> {
     let mut rows: Vec<[String; 5]> = Vec::new();
     for BudgetState { budget, .. } in states {
@@ -111,7 +111,7 @@ fn by_cell(vault: &Vault, states: &[BudgetState], reader: &str) -> Result<Answer
     ])
 }
 
-/// A sum of amounts, and how many charges it is of.
+/// A sum of amounts, and the number of charges in it.
 type AmountSum = Option<(Spend, i64)>;
 
 fn plus(sum: AmountSum, one: &Spent) -> Result<AmountSum, Error> {
@@ -147,7 +147,7 @@ fn by_time(
     answer(columns.into_iter())
 }
 
-/// The months since January of year 0 in which a day is.
+/// The number of months from January of year 0 to the month of a day.
 fn month(day: i64) -> i64 {
     use chrono::Datelike;
     let date = DateTime::from_timestamp(day.saturating_mul(86_400), 0).unwrap_or_default();
@@ -158,7 +158,7 @@ fn month_text(month: i64) -> String {
     format!("{:04}-{:02}", month.div_euclid(12), month.rem_euclid(12).saturating_add(1))
 }
 
-/// Each slice, everyone else, and each analyst without a slice.
+/// The spending of each slice, of everyone else, and of each analyst without a slice.
 fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> {
     let mut rows: Vec<[String; 6]> = Vec::new();
     for state in states {
@@ -210,7 +210,7 @@ fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> 
     ])
 }
 
-/// How long the rest lasts at the pace at which this was spent in so many days.
+/// How long the rest lasts if `lately` was spent in the last `days` days, and the pace stays.
 fn forecast(left: Spend, lately: Spend, days: i64) -> String {
     if left.nano == 0 {
         return "nothing is left".to_owned();
@@ -231,7 +231,7 @@ fn forecast(left: Spend, lately: Spend, days: i64) -> String {
     }
 }
 
-/// The limit, and the slices that the reader sees: of an analyst, the own one.
+/// The limit, and the slices that the reader sees; an analyst sees only their own.
 fn limits_text(state: &BudgetState) -> String {
     let slices = state.slices.iter().map(|slice| format!("; {}: {}", slice.of, slice.limit));
     slices.fold(limit_text(&state.budget), |text, slice| text + &slice)
@@ -242,12 +242,11 @@ pub(super) fn budget_text(state: &BudgetState) -> String {
     format!("for {}: limit {}, left {}", state.budget.table, limits_text(state), state.left)
 }
 
-/// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three
-/// digits.
+/// The spent amount and, under ACCOUNTANT ZCDP, the corresponding ε, rounded up to three digits.
 fn spent_text(state: &BudgetState) -> String {
     let by_zcdp = state.budget.promise.filter(|_| state.budget.coupon.is_none());
     let epsilon = by_zcdp.and_then(|promise| {
-        // What is not left for thresholds turns ρ into ε.
+        // Thresholds have half of the δ, if they have any; the other half turns ρ into ε.
         let parts = if state.budget.limit.atto_delta > 0 { 2 } else { 1 };
         let delta = Delta::new(Spend { atto_delta: promise.atto_delta / parts, ..promise }.delta());
         epsilon_of_rho(&state.spent.loss(), &delta.ok()?).ok()
@@ -277,7 +276,7 @@ mod tests {
             told(epsilon(1, 0), epsilon(14, 0)),
             "at the pace of the last 7 days: less than a day"
         );
-        // δ ends sooner.
+        // Here, δ is used up first.
         assert_eq!(told(epsilon(100, 3), epsilon(7, 7)), "at the pace of the last 7 days: 3 days");
         assert_eq!(
             told(epsilon(i64::MAX, 0), epsilon(1, 0)),

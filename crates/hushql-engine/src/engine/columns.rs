@@ -1,4 +1,4 @@
-//! Answers of text columns, for statements that show declarations and accounts.
+//! Answers with text columns, for statements that show declarations and accounts.
 //!
 //! ```text
 //! [("table", ["adult", "bids"]), ("privacy", ["private", "public"])]   →   two columns of two rows
@@ -11,7 +11,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use crate::answer::Answer;
 use crate::error::Error;
 
-/// A batch of text columns.
+/// An answer with text columns.
 pub(crate) fn table(columns: &[(&str, Vec<String>)]) -> Result<Answer, Error> {
     let columns = columns
         .iter()
@@ -19,7 +19,7 @@ pub(crate) fn table(columns: &[(&str, Vec<String>)]) -> Result<Answer, Error> {
     answer(columns)
 }
 
-/// A batch of columns.
+/// An answer with these columns.
 pub(super) fn answer<'a>(
     columns: impl Iterator<Item = (&'a str, ArrayRef)>,
 ) -> Result<Answer, Error> {

@@ -1,13 +1,13 @@
-//! Answers that are written into files.
+//! Answers in files.
 //!
 //! In: a query, and the path that follows TO. Out: an answer of one row that names the file, with
-//! the receipt of the query. The file is made before the query is charged; if the query fails, it
-//! is removed.
+//! the receipt of the query. The file is created before the query is charged; if the query fails,
+//! the file is removed.
 //!
-//! An owner writes anywhere. An analyst writes into the export folder that the owner declared, by a
-//! plain name: nothing else can be reached, overwritten or found out by it. The folder is looked at
-//! once more before each file, since tables may have been declared since. Programs write files of
-//! their own making, such as charts, by the same rules ([`AnswerFile`]).
+//! An owner writes anywhere. An analyst writes into the export folder that the owner declared,
+//! under a plain name, and can reach, overwrite or discover nothing else. The folder is checked
+//! again before each file, because tables may have been declared since. Programs write their own
+//! files, such as charts, by the same rules ([`AnswerFile`]).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::sql_type::sql_type;
 use crate::visible;
 
 impl Session {
-    /// Answers a query into a file.
+    /// Writes the answer to a query into a file.
     pub(super) async fn copied(
         &self,
         query: QueryStatement,
@@ -86,7 +86,7 @@ impl Session {
         Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
     }
 
-    /// Refuses a query before its charge whose columns the format has no types for.
+    /// Refuses a query before its charge if the format lacks a type for one of its columns.
     async fn fits(
         &self,
         query: &QueryStatement,
@@ -103,7 +103,7 @@ impl Session {
         fits(format, &schema)
     }
 
-    /// A new file; `example` names one that an analyst may write.
+    /// A new file; `example` shows a name that an analyst may write.
     fn target(&self, path: &str, example: &str) -> Result<TargetFile, Error> {
         match self.is_owner() {
             true => anywhere(path),
@@ -237,7 +237,7 @@ fn unwritten(path: &str, charged: &str, error: io::Error) -> Error {
     Error::catalog_from(format!("the answer could not be written to `{path}`{charged}"), error)
 }
 
-/// A new file of an owner.
+/// A new file of an owner, at any path.
 fn anywhere(path: &str) -> Result<TargetFile, Error> {
     let cannot = |e| Error::catalog_from(format!("`{path}` cannot be created"), e);
     let whole = std::path::absolute(path).map_err(cannot)?;
@@ -258,7 +258,7 @@ fn unmade(name: &str, error: &io::Error) -> Error {
     }
 }
 
-/// Whether a text is the name of a file, in any file system, and of no hidden one.
+/// Whether a text is the name of a visible file in any file system.
 fn is_plain(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     name.len() <= 200 && name.starts_with(char::is_alphanumeric) && name.chars().all(allowed)

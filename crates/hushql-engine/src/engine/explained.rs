@@ -27,7 +27,7 @@ impl Session {
         }
     }
 
-    /// What a query would release and cost, and what would be left.
+    /// What a query would release and cost, and what its budgets would have left.
     pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
         let planned = due.planned();
         let explained = |quotes: &[BudgetQuote]| {

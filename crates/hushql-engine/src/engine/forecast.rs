@@ -1,8 +1,8 @@
-//! How accurate a query would be at other costs.
+//! Forecasts the accuracy of a query at other costs.
 //!
-//! In: a query. Out: at each of several multiples of what it spends, the whole cost and the
-//! predicted errors. Nothing is read and nothing is charged: as in an explanation, all of it
-//! follows from the query and the catalog.
+//! In: a query. Out: for several multiples of its ε or ρ, the whole cost and the predicted errors.
+//! Nothing is read and nothing is charged: as in an explanation, everything follows from the query
+//! and the catalog.
 
 use super::attempts::Attempts;
 use super::session::{Session, not_a_query};
@@ -54,7 +54,7 @@ impl Session {
         }
         let (session, state) = (self.clone(), self.state(&clock));
         self.told(clock.blocking(move || {
-            // What is refused as it stands is refused, not left out.
+            // A query that is refused at its own cost gets this refusal, not an empty forecast.
             let at = |query: &QueryStatement| {
                 Attempts::at(|| session.due(query.clone(), &state)).map(|due| {
                     let release = due.planned().release();
@@ -69,7 +69,7 @@ impl Session {
                     Ok(Ok(forecast)) => forecasts.push(forecast),
                     Ok(Err(Error::Refused(refusal))) if refusal.reason() == Reason::TooNoisy => {}
                     Ok(Err(error)) => return Err(error),
-                    // Beyond what an ε can be.
+                    // Too large or too small for an ε.
                     Err(_) => {}
                 }
             }
@@ -95,7 +95,7 @@ fn scaled(query: &QueryStatement, doublings: i32) -> Result<QueryStatement, Para
     Ok(query)
 }
 
-/// Whether a release has an ε or ρ of its own.
+/// Whether a release states an ε or ρ.
 fn states_cost(release: &ReleaseClause) -> bool {
     let all = release.grouping.as_ref().and_then(|all| all.epsilon.as_ref());
     release.parameters.epsilon.is_some() || release.parameters.rho.is_some() || all.is_some()

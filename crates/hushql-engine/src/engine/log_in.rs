@@ -1,9 +1,10 @@
-//! Log-ins: a session for whoever proves to know the password of a role.
+//! Log-ins: a session for a client who proves to know the password of a role.
 //!
 //! In: a name and the messages of SCRAM-SHA-256. Out: the answers to them, and in the end a
-//! [`Session`] of the analyst of this name. Who has no role, may not log in, or has the wrong
-//! password learns the same after the same work: for a name without a role, the exchange runs with
-//! a decoy that no password fits, and a name is told the same salt whether or not it is a role's.
+//! [`Session`] of the analyst with this name. A client without a role, without the right to log in,
+//! or with a wrong password gets the same error after the same work. For a name without a role, the
+//! exchange runs with a decoy that no password fits, and each name has one salt, with or without a
+//! role.
 //!
 //! ```text
 //! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Session)
@@ -42,7 +43,7 @@ pub struct LogIn {
     exchange: Option<Exchange>,
 }
 
-/// The verifier is left out.
+/// Leaves the verifier out.
 impl std::fmt::Debug for LogIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LogIn").finish_non_exhaustive()
@@ -65,7 +66,7 @@ impl Engine {
     pub fn log_in(&self, role: &str) -> Result<LogIn, Error> {
         let asked = self.inner.vault.role_to_log_in(role)?;
         let decoy = Verifier::decoy(&asked.secret.unwrap_or_default(), role);
-        // Who may not log in any more is asked with the same salt as before.
+        // A role that may no longer log in keeps its salt.
         let known = asked.role.and_then(|role| Verifier::read(&role.verifier));
         Ok(LogIn {
             engine: self.clone(),
@@ -168,11 +169,11 @@ impl Session {
         Ok(verifier.is_some_and(|verifier| verifier.fingerprint() == *logged_in.fingerprint()))
     }
 
-    /// Gives the role of whoever is logged in another password, if the declaration does that and
-    /// nothing else; `None` for any other.
+    /// Gives the logged-in role another password, if the declaration does that and nothing else;
+    /// `None` for any other declaration.
     ///
     /// # Errors
-    /// [`Error::LogIn`] if they may not ask any more.
+    /// [`Error::LogIn`] if the role may no longer ask.
     pub(super) fn change_own_password(
         &self,
         declaration: &Declaration,
@@ -196,7 +197,8 @@ impl Session {
 mod tests {
     use crate::Engine;
 
-    /// Whoever watches the salt of a name sees no role come, go, or get another password.
+    /// The salt of a name does not reveal whether a role is created, dropped, or gets another
+    /// password.
     #[tokio::test]
     async fn a_name_has_one_salt_for_ever() {
         let engine = Engine::demo().unwrap();
@@ -220,7 +222,7 @@ mod tests {
         }
         // Another vault has other salts.
         assert_ne!(salt(&Engine::demo().unwrap(), "lab"), lab);
-        // A verifier that a client made has its own; a password that is given later stays with it.
+        // A verifier that a client made has its own salt, and later passwords keep it.
         let made = crate::scram::Verifier::of_password("a client's", [7; 16]).text();
         engine.owner().execute(&format!("ALTER ROLE lab PASSWORD '{made}'")).await.unwrap();
         let own = salt(&engine, "lab");

@@ -1,14 +1,14 @@
-//! The password of whoever is logged in, as a session remembers it.
+//! A session's memory of the password that its user logged in with.
 //!
-//! In: what tells a verifier from others. Out: the same, to whoever compares it with that of the
-//! vault, or replaces it where the role got another password from the same session.
+//! In: the fingerprint of a verifier. Out: the same, to compare it with the vault's, or to replace
+//! it when the role changes its password within this session.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::scram::Fingerprint;
 
-/// The password that somebody logged in with, or the one that they gave themselves since. Copies of
-/// a session share it.
+/// The fingerprint of the password at log-in, or of the one that the role gave itself since. Copies
+/// of a session share it.
 #[derive(Debug, Clone)]
 pub(crate) struct LoggedIn(Arc<Mutex<Fingerprint>>);
 

@@ -1,5 +1,4 @@
-//! What an owner does about a whole vault: writes its declarations out, and finds what to mend in
-//! it.
+//! What an owner does for a whole vault: writes its declarations out, and finds what to repair.
 //!
 //! In: an engine. Out: a script of statements, or findings. No row is read.
 

@@ -1,7 +1,7 @@
-//! Queries that were understood but cannot be prepared; nothing was charged.
+//! Explains why a query that was understood cannot be prepared. Nothing was charged.
 //!
-//! In: a release, and DataFusion's error while it was planned. Out: a refusal if the query causes
-//! the error, otherwise an internal error.
+//! In: a release, and DataFusion's error from planning it. Out: a refusal if the query causes the
+//! error, otherwise an internal error.
 
 use datafusion::common::DataFusionError;
 
@@ -15,8 +15,8 @@ use crate::release::Release;
 /// What to write instead of a call that fails on every row.
 const UNFAILING: &str = "aggregates and windows with arguments that they take: a fraction from 0 to 1, a place from 1 on, a default of the column's type";
 
-/// Why a query cannot be prepared: it cannot run where the session's private parts run, it has a
-/// subquery that is not a join, or, if nothing is private, a constant.
+/// Why a query cannot be prepared: it cannot run at the session's site, it has a subquery that
+/// cannot become a join, or, if nothing is private, a constant of it fails.
 pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
     if let Some(refused) = refused_by_site(error) {
         return Refusal::new(Reason::Operator, "", &refused.problem, &refused.instead).into();
@@ -55,8 +55,8 @@ fn subquery() -> Refusal {
     )
 }
 
-/// Whether DataFusion has no plan for a subquery: it reports that, or a rule that turns the
-/// subquery into a join fails.
+/// Whether DataFusion cannot plan a subquery: it says so, or a rule fails that turns subqueries
+/// into joins.
 fn is_about_a_subquery(error: &DataFusionError) -> bool {
     if let DataFusionError::Context(rule, _) = error {
         return rule.contains("subquery");

@@ -1,8 +1,8 @@
-//! Queries that are looked at before they are paid for.
+//! Queries that are examined before they are paid for.
 //!
-//! In: a query, and values for its parameters. Out: its columns, what it costs and how accurate it
-//! will be, all of it before anything is charged or read of a private table; later its answer. The
-//! query is planned once more when it is executed, on the declarations of that moment.
+//! In: a query, and values for its parameters. Out: its columns, its cost and its accuracy, before
+//! anything is charged and before a private table is read; later its answer. Each execution plans
+//! the query again, under the declarations of that moment.
 //!
 //! ```text
 //! prepare ─▶ schema, cost, accuracy, explanation          nothing is charged
@@ -218,7 +218,7 @@ impl Session {
         query.text = recorded(sql, values)?;
         let (session, state) = (self.clone(), self.state(&clock));
         clock.blocking(move || {
-            // This thread waits for nothing else, so planning has a runtime of its own.
+            // This thread waits for nothing else, so planning gets a new runtime.
             let ready = Attempts::at(|| session.ready(query.clone(), &state, None))?;
             let (due, planned) = (ready.due(), ready.due().planned());
             let explanation = session.explanation(due)?;

@@ -1,14 +1,14 @@
-//! How far a running statement is: which percentage of its files was read.
+//! The progress of a running statement: the percentage of its files that was read.
 //!
-//! In: the files of a statement, where its asker may know how large they are. Out: a percentage
-//! while it runs.
+//! In: the files of a statement, if the session may know their sizes. Out: a percentage while the
+//! statement runs.
 //!
-//! The pace at which a private file is read tells its size, and with it the number of its rows. So
-//! an analyst sees a percentage only of statements that read public tables alone; an owner sees it
-//! of all.
+//! The pace of reading a private file reveals its size, and so its number of rows. Therefore an
+//! analyst sees a percentage only for statements that read public tables alone; an owner sees it
+//! for all.
 //!
-//! Of a synthetic table, both see the rounds that are over and the share of its budget that they
-//! spent: these are released.
+//! For a synthetic table, both see the finished rounds and the share of its budget that these
+//! spent, because both are released.
 //!
 //! ```text
 //! SELECT … FROM census (public)     an analyst, the owner: 42          SELECT … FROM visits (private)     the owner: 42
@@ -20,14 +20,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::exec::source::Reading;
 use crate::synthetic::Progress;
 
-/// What is shown of the statement that a session runs now, if anything.
+/// The progress that a session shows of its present statement, if any.
 #[derive(Clone, Default)]
 pub(crate) struct Watched {
     reading: Arc<Mutex<Weak<Reading>>>,
     rounds: Arc<Mutex<Weak<Rounds>>>,
 }
 
-/// How far a synthetic table is. Public: a function of what was released.
+/// The progress of a synthetic table. It is public: a function of released numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds(Mutex<Option<RoundsDone>>);
 
@@ -49,7 +49,7 @@ pub struct RoundsDone {
 }
 
 impl Rounds {
-    /// Shows how far it is.
+    /// Sets the progress.
     pub(crate) fn is_at(&self, progress: Progress) {
         let Progress { round, used_nano, total_nano } = progress;
         let share = (u128::from(used_nano) * 100).checked_div(u128::from(total_nano));
@@ -66,8 +66,8 @@ impl fmt::Debug for Watched {
 }
 
 impl Watched {
-    /// Shows this statement, or none, in the place of the one before. It is shown as long as the
-    /// result lives.
+    /// Shows the progress of this statement, or none, instead of the last one's. It is shown as
+    /// long as the result lives.
     pub(crate) fn show(&self, reading: Option<Reading>) -> Option<Arc<Reading>> {
         let reading = reading.map(Arc::new);
         let shown = reading.as_ref().map_or_else(Weak::new, Arc::downgrade);
@@ -75,7 +75,7 @@ impl Watched {
         reading
     }
 
-    /// The percentage of what is shown.
+    /// The percentage of the statement that is shown.
     pub(crate) fn percent(&self) -> Option<u8> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?.percent()
     }
@@ -87,7 +87,7 @@ impl Watched {
         rounds
     }
 
-    /// The rounds that are shown.
+    /// The progress of the synthetic table that is shown.
     pub(crate) fn rounds_done(&self) -> Option<RoundsDone> {
         let rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         *rounds.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -147,7 +147,7 @@ mod tests {
             drop(rows);
             assert_eq!(session.progress(), None, "{sql}");
         }
-        // What ran before, and what others run, does not show.
+        // A session shows neither its earlier statements nor those of other sessions.
         let shown = lab.stream("SELECT id FROM o").await.unwrap();
         assert!(lab.progress().is_some());
         assert_eq!(engine.analyst("other").unwrap().progress(), None);

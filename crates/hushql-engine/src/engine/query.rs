@@ -1,7 +1,7 @@
-//! The life of a query: every stage one call, in the order in which they happen.
+//! The life of a query: every stage is one call, in order.
 //!
-//! In: a text. Out: an answer. Each stage takes what only the stage before it makes, so that none
-//! can be left out. A file below this one holds each of them.
+//! In: a text. Out: an answer. Each stage takes the type that only the stage before it makes, so
+//! that none can be left out. Each stage has a file below this one.
 //!
 //! ```text
 //! 1 parse ─▶ 2 bind ─▶ 3 analyze ─▶ 4 choose ─▶ what is due ─▶ 5 prepare ─▶ 6 charge ─▶ 7 run ─▶ 8 answer
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Stages 2 to 6 see one state of the declarations: the charge compares them in its own
-//! transaction, and where they have changed, the query is planned again. What was read of public
-//! tables leaves only if they are public still, for that takes no charge. Stages 1 to 5 read no row
-//! of a private table; `EXPLAIN`, `cost` and `prepare` end with them.
+//! transaction, and if they changed, the query is planned again. Rows of public tables leave the
+//! engine only if these tables are still public, because no charge covers them. Stages 1 to 5 read
+//! no row of a private table; `EXPLAIN`, `cost` and `prepare` end with them.
 
 use std::sync::Arc;
 
@@ -58,14 +58,14 @@ mod run;
 pub(crate) mod synthetic;
 
 impl Session {
-    /// Stage 1: the text of any statement, at a time that can be.
+    /// Stage 1: parses the text of any statement, after a check that the clock is plausible.
     pub(super) fn parse(&self, text: &str) -> Result<Statement, Error> {
         self.inner.vault.check_clock()?;
         let size = self.inner.resources.statement;
         guard::run(|| Ok(parse_within(text, &size)?))
     }
 
-    /// The session of DataFusion in which one statement is planned and run.
+    /// DataFusion's session for planning and running one statement.
     pub(super) fn state(&self, clock: &Clock) -> SessionState {
         let Inner { state, resources, .. } = &*self.inner;
         Planning::new(clock.deadline(), resources.rows_of_a_unit).within(state)
@@ -74,8 +74,8 @@ impl Session {
     /// Stages 2 to 4: what a query releases, by which mechanisms, at which cost.
     ///
     /// # Guarantee
-    /// Public tables that were read for the plan (keys, priors, how often a join multiplies) were
-    /// public when they had been read: what the plan or a refusal says of their values may be said.
+    /// Public tables that planning read (keys, priors, how often a join multiplies) were still
+    /// public after the read, so the plan or a refusal may mention their values.
     pub(super) fn plan(
         &self,
         query: QueryStatement,
@@ -92,13 +92,13 @@ impl Session {
         }
     }
 
-    /// Stages 2 to 4, and what the ledger will be asked for: what was paid for before is shown
+    /// Stages 2 to 4, and the request to the ledger. Releases that were paid for before are shown
     /// again.
     ///
     /// # Guarantee
     /// A query that leaves its cost to the default of a budget is never refused because a part of
-    /// that was paid before: where the rest would cost less than a query may, all of it is drawn
-    /// anew, and paid.
+    /// it was paid for before: if the rest would cost less than a query may cost, all of it is
+    /// drawn and paid for again.
     pub(super) fn due(&self, query: QueryStatement, state: &SessionState) -> Result<Due, Error> {
         let mut planned = self.plan(query.clone(), state)?;
         let to_keep = self.known(&mut planned, PaidBefore::Shown)?;
@@ -118,8 +118,8 @@ impl Session {
         self.asked(planned, to_keep)
     }
 
-    /// Stages 2 to 5: everything before the charge. What no budget could pay is refused before it
-    /// is prepared; `prepare` may wait, on this runtime.
+    /// Stages 2 to 5: everything before the charge. A query that no budget could pay for is refused
+    /// before it is prepared. Preparing may wait, on this runtime.
     pub(super) fn ready(
         &self,
         query: QueryStatement,
@@ -132,8 +132,8 @@ impl Session {
         Ok(self.prepare_plans(due, state, runtime)?.under(&headings))
     }
 
-    /// Stages 2 to 6: a query that is paid for. Planning has a thread of its own, under the
-    /// statement's clock.
+    /// Stages 2 to 6: a query that is paid for. Planning has its own thread, under the statement's
+    /// clock.
     async fn paid(
         &self,
         query: QueryStatement,
@@ -148,8 +148,8 @@ impl Session {
         self.charge(ready, text, quoted).await
     }
 
-    /// Stages 2 to 6, again where the declarations change in between. `quoted` is what the asker
-    /// was quoted, if anything was.
+    /// Stages 2 to 6, repeated if the declarations change in between. `quoted` is an earlier quote
+    /// for this query, if there was one.
     async fn charged(
         &self,
         query: QueryStatement,
@@ -172,9 +172,9 @@ impl Session {
     /// Stages 2 to 8: from a statement to its answer.
     ///
     /// # Guarantee
-    /// One state of the declarations is planned with and charged: where they change in between, the
-    /// query is planned again. What leaves was read of tables that are public still, or was
-    /// released.
+    /// Planning and charging see one state of the declarations: if they change in between, the
+    /// query is planned again. Everything that leaves the engine was released, or was read from
+    /// tables that are still public.
     pub(super) async fn answer(
         &self,
         query: QueryStatement,
@@ -190,7 +190,7 @@ impl Session {
         let read = paid.read_as_public();
         let answered = async { self.run_plans(paid, &state).await?.answer().await };
         let answer = run_within(clock, answered).await;
-        // Whether it failed depends on them, too.
+        // A failure depends on these tables, too, so this comes first.
         self.still_public(&read)?;
         let answer = answer?;
         if let Some(followed) = followed {
@@ -199,12 +199,11 @@ impl Session {
         Ok(answer)
     }
 
-    /// Stages 2 to 8, whose last is taken batch by batch.
+    /// Stages 2 to 8; the last one runs batch by batch.
     ///
     /// # Guarantee
-    /// That of [`Session::answer`], for every batch: all draws are done before the first one
-    /// leaves, and before each of them the tables that were read as public ones are looked at once
-    /// more.
+    /// That of [`Session::answer`], for every batch: all draws are made before the first batch
+    /// leaves, and before each batch the tables that were read as public ones are checked again.
     pub(super) async fn begin(
         &self,
         query: QueryStatement,
@@ -228,7 +227,7 @@ impl Session {
         begun
     }
 
-    /// The rows of a query that ran, as they are asked for.
+    /// The rows of a query that ran, computed when they are asked for.
     fn batches(
         &self,
         ran: Ran,
@@ -248,8 +247,8 @@ impl Session {
     }
 }
 
-/// Runs work on rows. A panic on some row, an overrun and a failed read each depend on the rows:
-/// one error for all of them.
+/// Runs work on rows. A panic on a row, a timeout and a failed read all depend on the rows, so they
+/// have one error.
 async fn run_within<T>(
     clock: &Clock,
     work: impl Future<Output = Result<T, Error>>,

@@ -1,10 +1,10 @@
 //! The range of a column, derived from a noisy histogram: the answer to `ANALYZE PRIVACY DOMAIN`.
 //!
 //! In: the calibrated release of one noisy count per bucket, and later the released counts. Out:
-//! the least noisy count of a kept bucket, known before any row is read, and the range that the
-//! kept buckets span. The range is a function of released numbers alone, so it costs no more than
-//! they did. It is a proposal: the owner declares. If no bucket is kept, the range is the bucket
-//! with the largest noisy count.
+//! the least noisy count of a kept bucket, which is known before any row is read, and the range
+//! that the kept buckets span. The range is a function of released numbers alone, so it costs
+//! nothing more. It is a proposal: the owner declares. If no bucket is kept, the range is the
+//! bucket with the largest noisy count.
 //!
 //! ```text
 //! noisy counts …, [0, 0]: 3, [1, 1]: −7, [2, 3]: 94, [4, 7]: 310, [8, 15]: 1, …   kept from 29 on   →   2 to 7
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::release::Release;
 use crate::release::mechanism::Mechanism;
 
-/// How a range is derived from the noisy counts of a column's buckets.
+/// How to derive a range from the noisy counts of a column's buckets.
 #[derive(Debug)]
 pub(crate) struct Proposal {
     column: ColumnName,
@@ -56,7 +56,7 @@ impl Proposal {
         Schema::new(vec![text("table"), text("column"), value("lo"), value("hi"), text("declare")])
     }
 
-    /// The rule by which buckets are kept, for people.
+    /// The rule that keeps buckets, for people.
     pub(crate) fn rule(&self) -> String {
         format!(
             "{} buckets by powers of two; those with a noisy count of {} or more are kept, which an empty bucket reaches in {FALSE_ALARM} \
@@ -75,7 +75,7 @@ impl Proposal {
         )
     }
 
-    /// The range, with the statement that would declare it, and a note of how it was found.
+    /// The range, with the statement that declares it, and a note on how it was found.
     ///
     /// # Guarantee
     /// The result is a function of the released rows and of public information; every possible
@@ -131,7 +131,7 @@ impl Proposal {
     }
 }
 
-/// A name in the form that statements use.
+/// A name in the notation of statements.
 fn identifier(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c == '_';
     let simple = name.starts_with(plain) && name.chars().all(|c| plain(c) || c.is_ascii_digit());

@@ -1,15 +1,16 @@
-//! Release tables: answers that are paid for once, stored in the vault, and read for nothing ever
-//! after.
+//! Release tables: answers that are paid for once, stored in the vault, and free to read from then
+//! on.
 //!
 //! In: a query with releases, and a name. Out: the answer in the vault, with its types, its
-//! accuracy and what it cost, and an answer of one row that names the table, with the receipt. The
-//! order is fixed: the charge is durable, then the noise is drawn, then the answer is stored, then
-//! something is shown. A crash in between leaves a charge and no table. What no table may be is
-//! refused before the charge; what only the drawn answer decides, its size, is decided after it,
-//! and then the answer is shown instead.
+//! accuracy and its cost; and an answer of one row that names the table, with the receipt. The
+//! order is fixed: the charge becomes durable, then the noise is drawn, then the answer is stored,
+//! then something is shown. A crash in between leaves a charge and no table. A query whose answer
+//! cannot be a table is refused before the charge. Only its size is known later: an answer that is
+//! too large is shown instead of stored.
 //!
-//! Release tables stand beside the declared tables in the catalog of those who see them: who
-//! created them, the owner, and whom they were granted to. To all others they do not exist.
+//! Release tables stand beside the declared tables in the catalog of those who may see them: the
+//! creator, the owner, and the analysts whom they were granted to. For all others they do not
+//! exist.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use crate::resources::Clock;
 use crate::sql_type::sql_type;
 use crate::{views, visible};
 
-/// What is stored beside the rows.
+/// The description that is stored with the rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct About {
@@ -47,7 +48,7 @@ pub(super) struct About {
     pub(super) rows: usize,
     pub(super) accuracy: Vec<StoredAccuracy>,
     pub(super) notes: Vec<String>,
-    /// What it cost, in the notions of the budgets that paid.
+    /// The cost, in the notions of the budgets that paid.
     pub(super) cost: String,
     /// How its rows were made, if they are synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,12 +75,12 @@ const KINDS: [AccuracyKind; 7] = [
 ];
 
 impl About {
-    /// What was stored beside the rows of a table.
+    /// The description of a stored table.
     pub(super) fn of(table: &ReleaseTable) -> Result<Self, Error> {
         serde_json::from_str(&table.about).map_err(|_| Error::Internal)
     }
 
-    /// What a table of it is called.
+    /// The word for such a table.
     fn kind(&self) -> &'static str {
         match self.synthetic {
             Some(_) => "synthetic",
@@ -118,22 +119,22 @@ impl Inner {
         Ok(Arc::new(if takes_defaults { own } else { own.without_defaults() }))
     }
 
-    /// The release table of this name, if this analyst sees it.
+    /// The release table with this name, if this analyst may see it.
     pub(super) fn seen(&self, name: &str, reader: &str) -> Result<Option<ReleaseTable>, Error> {
         let tables = self.vault.release_tables()?;
         let found = tables.iter().find(|table| table.name == name && table.is_seen_by(reader));
         Ok(found.cloned())
     }
 
-    /// Whether there is a release table of this name that this analyst sees.
+    /// Whether this analyst may see a release table with this name.
     pub(crate) fn sees_release_table(&self, name: &str, reader: &str) -> Result<bool, Error> {
         Ok(self.seen(name, reader)?.is_some())
     }
 
-    /// Refuses DROP TABLE for a release table that this analyst sees.
+    /// Refuses DROP TABLE for a release table that this analyst may see.
     ///
     /// # Errors
-    /// A refusal that names the statement for it.
+    /// A refusal that names the right statement.
     pub(super) fn drops_no_release_table(
         &self,
         declaration: &Declaration,
@@ -147,7 +148,7 @@ impl Inner {
         Err(Refusal::new(Reason::Statement, "DROP TABLE", why, instead).into())
     }
 
-    /// The release tables that this analyst sees, each with a sentence about it.
+    /// The release tables that this analyst may see, each with a sentence about it.
     pub(crate) fn release_table_texts(&self, reader: &str) -> Result<Vec<(String, String)>, Error> {
         let tables = self.vault.release_tables()?;
         let text = |table: &ReleaseTable| -> Result<(String, String), Error> {
@@ -167,7 +168,7 @@ impl Inner {
         tables.iter().filter(|table| table.is_seen_by(reader)).map(text).collect()
     }
 
-    /// How accurate the columns of a release table are, in words; `None` for another table.
+    /// The accuracy of a release table's columns, in words; `None` for another table.
     pub(crate) fn release_table_accuracy(
         &self,
         name: &str,
@@ -187,8 +188,8 @@ impl Inner {
         Ok(Some(about.columns.iter().map(of_column).collect()))
     }
 
-    /// The number of the charge that paid for a table, as its reader sees it; `None` for a reader
-    /// who sees no entries of others, since a number among those would tell how often they asked.
+    /// The number of the charge that paid for a table, as its reader sees it. `None` for a reader
+    /// who sees no entries of others, because the number would reveal how often others asked.
     fn charge_of(&self, table: &ReleaseTable, reader: &str) -> Result<Option<i64>, Error> {
         let is_others = !table.is_created_by(reader);
         Ok(match is_others && is_apart(&*self.vault.catalog()?, reader) {
@@ -211,7 +212,7 @@ impl Inner {
         })
     }
 
-    /// The stored answer as it was shown, for an analyst who sees it.
+    /// The stored answer, for an analyst who may see it.
     pub(crate) fn show_release_table(&self, name: &str, reader: &str) -> Result<Answer, Error> {
         let table = self.seen(name, reader)?.ok_or_else(|| unknown(name))?;
         let about = About::of(&table)?;
@@ -287,7 +288,8 @@ impl Session {
         };
         match at_vault(&self.inner.vault, move |vault| vault.store_answer(&new)).await {
             Ok(_) => stored(&name, answer).map(Output::Answer),
-            // It is paid for, and cannot be drawn again for the same charge: whoever paid sees it.
+            // The answer is paid for, and cannot be drawn again for the same charge, so the payer
+            // sees it.
             Err(error) => {
                 let error = if self.is_owner() { error } else { error.for_analyst() };
                 Ok(Output::Answer(answer.noted(format!(
@@ -297,8 +299,8 @@ impl Session {
         }
     }
 
-    /// Refuses a name that a view reads, as long as no table has it: whoever reads the view would
-    /// read the release table.
+    /// Refuses a name that a view reads while no table has it. Otherwise the readers of the view
+    /// would read the release table.
     pub(super) fn is_no_views(&self, name: &str) -> Result<(), Error> {
         let catalog = self.inner.vault.catalog()?;
         match views::read_a_table(&catalog, name) {
@@ -310,7 +312,7 @@ impl Session {
         }
     }
 
-    /// What is to be stored of an answer; `None` if it is too large.
+    /// The record to store for an answer; `None` if it is too large.
     fn new_answer(
         &self,
         name: &str,
@@ -357,7 +359,8 @@ impl Session {
         }))
     }
 
-    /// Refuses a query before its charge that releases nothing, or whose columns no table can have.
+    /// Refuses a query before its charge if it releases nothing, or if a table cannot have its
+    /// columns.
     async fn fits_vault(&self, query: &QueryStatement, clock: &Clock) -> Result<(), Error> {
         let (session, state, query) = (self.clone(), self.state(clock), query.clone());
         let runtime = Handle::try_current().ok();
@@ -436,7 +439,7 @@ impl Session {
     }
 }
 
-/// The answer that says that one was stored, with its receipt.
+/// The answer that says that a table was stored, with its receipt.
 fn stored(name: &str, answer: Answer) -> Result<Answer, Error> {
     let (head, batches) = answer.into_parts();
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -450,7 +453,7 @@ fn stored(name: &str, answer: Answer) -> Result<Answer, Error> {
     Ok(Answer::new(head, vec![(batch, vec![None; 2])]))
 }
 
-/// Refuses columns that no table has.
+/// Refuses columns that a table cannot have.
 pub(super) fn fits_table(schema: &Schema) -> Result<(), Error> {
     let mut names = BTreeSet::new();
     for field in schema.fields() {

@@ -63,8 +63,8 @@ impl Session {
     }
 }
 
-/// Columns with the types that the catalog stores by Arrow's names; a type without such a name is a
-/// text.
+/// Columns with their types, which the catalog stores by Arrow's names. A type without such a name
+/// becomes text.
 fn schema<'a>(columns: impl Iterator<Item = (String, &'a str)>) -> SchemaRef {
     let fields = columns.map(|(name, data_type)| {
         let data_type = DataType::from_str(data_type).unwrap_or(DataType::Utf8);

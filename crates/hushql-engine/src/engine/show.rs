@@ -156,7 +156,8 @@ fn describe(
     ])
 }
 
-/// Its type, and in which zone moments are read whose files name one.
+/// The type of a column, and whether its moments are converted to UTC because its files name a
+/// zone.
 fn column_type(column: &Column) -> String {
     let in_utc = if column.zone.is_some() { " (read in UTC)" } else { "" };
     sql_type_of(&column.data_type) + in_utc
@@ -194,13 +195,13 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
 /// The history of declarations. Only owners see the queries of views.
 fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
     let mut declared = vault.declarations()?;
-    // Who else may log in is the owner's to know.
+    // Only the owner may know who else may log in.
     declared.retain(|declared| to_owner || !declared.change.starts_with("role "));
     let change = |change: &str| match change.split_once(": ") {
         Some((view, query)) if view.starts_with("view ") && query != "dropped" && !to_owner => {
             format!("{view}: declared")
         }
-        // The number of entries tells how much others asked.
+        // The number of entries would reveal how much others asked.
         Some((partition, _)) if partition.starts_with("partition of ") && !to_owner => {
             change.split(", cells begin ").next().unwrap_or_default().to_owned()
         }
@@ -238,7 +239,7 @@ fn roles(vault: &Vault) -> Result<Answer, Error> {
         ("valid_until", seconds(roles.iter().map(|role| role.valid_until))),
         ("takes_defaults", Arc::new(takes_defaults.collect::<BooleanArray>())),
     ];
-    // Of times that are all NULL, the fields have to say that they may be.
+    // If all times are NULL, only the fields can say that they may be.
     let batch = RecordBatch::try_from_iter_with_nullable(
         columns.into_iter().map(|(name, column)| (name, column, true)),
     );

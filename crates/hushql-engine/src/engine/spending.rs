@@ -1,7 +1,7 @@
-//! What was spent of the budgets, day by day.
+//! The spending of budgets, day by day.
 //!
-//! In: an analyst's or the owner's session. Out: an amount for each budget and day on which
-//! something was charged.
+//! In: an analyst's or the owner's session. Out: an amount for each budget and each day with a
+//! charge.
 
 use std::collections::BTreeMap;
 

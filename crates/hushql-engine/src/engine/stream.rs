@@ -1,8 +1,8 @@
 //! An answer whose rows come batch by batch.
 //!
-//! In: a query whose private parts have run. Out: its rows as a stream. All noise is drawn and
+//! In: a query whose private aggregates have run. Out: its rows as a stream. All noise is drawn and
 //! everything is charged before the first batch; the rest is the plan over released and public
-//! tables, which runs as far as the reader asks.
+//! tables, which runs only as far as its reader asks.
 //!
 //! ```text
 //! parse … charge ─▶ draw ─▶ AnswerStream: accuracy, notes, receipt
@@ -57,7 +57,7 @@ impl AnswerStream {
         Self { head, batches: batches.boxed() }
     }
 
-    /// The stream of an answer that is there.
+    /// The stream of a complete answer.
     pub(super) fn done(answer: Answer) -> Self {
         let (head, batches) = answer.into_parts();
         Self::new(head, futures::stream::iter(batches.into_iter().map(Ok)))

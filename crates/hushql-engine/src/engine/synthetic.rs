@@ -1,10 +1,10 @@
-//! Synthetic tables: rows like those of a query, made once, paid for once, and read for nothing
-//! ever after.
+//! Synthetic tables: rows like those of a query, made once, paid for once, and free to read from
+//! then on.
 //!
 //! In: a statement. Out: the rows in the vault, as a release table, and an answer of one row that
-//! names it, with the receipt. The order is that of a release table: the charge is durable, then
-//! rows are read and noise is drawn, then the new rows are stored, then something is shown. A crash
-//! in between leaves a charge and no table.
+//! names it, with the receipt. The order is that of a release table: the charge becomes durable,
+//! then rows are read and noise is drawn, then the new rows are stored, then something is shown. A
+//! crash in between leaves a charge and no table.
 
 use std::sync::Arc;
 
@@ -62,7 +62,8 @@ impl Session {
         };
         match at_vault(&self.inner.vault, move |vault| vault.store_answer(&new)).await {
             Ok(_) => stored(name, answer).map(Output::Answer),
-            // It is paid for, and cannot be drawn again for the same charge: whoever paid sees it.
+            // The rows are paid for, and cannot be drawn again for the same charge, so the payer
+            // sees them.
             Err(error) => {
                 let error = if self.is_owner() { error } else { error.for_analyst() };
                 Ok(Output::Answer(answer.noted(format!(
@@ -72,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Refuses a query before its charge whose columns no table can have.
+    /// Refuses a query before its charge if a table cannot have its columns.
     async fn fits_columns(
         &self,
         statement: &SyntheticStatement,
@@ -128,7 +129,7 @@ impl Session {
         }
     }
 
-    /// What is to be stored of the rows made, if they can be written, and the same as an answer.
+    /// The record to store for the new rows, if they can be written, and the rows as an answer.
     fn to_store(
         &self,
         name: &str,
@@ -224,7 +225,7 @@ fn stored(name: &str, answer: Answer) -> Result<Answer, Error> {
 }
 
 impl Inner {
-    /// How far the marginals of a synthetic table are off, and how its rows were made.
+    /// The errors of a synthetic table's marginals, and how its rows were made.
     pub(crate) fn show_synthetic(&self, name: &str, reader: &str) -> Result<Answer, Error> {
         let table = self.seen(name, reader)?.ok_or_else(|| unknown(name))?;
         let about = About::of(&table)?;
@@ -238,7 +239,7 @@ impl Inner {
         let column = |at: &usize| about.columns.get(*at).map_or("?", |column| column.name.as_str());
         let text =
             |one: &StoredMarginal| one.columns.iter().map(column).collect::<Vec<_>>().join(", ");
-        // Of the rows, how many would have to change for a marginal to be the true one.
+        // The share of rows that would have to change to make a marginal the true one.
         let share = |one: &StoredMarginal| {
             let share = one.within / (2.0 * made.total.max(1.0));
             ((share * 10_000.0).ceil() / 10_000.0).min(1.0)

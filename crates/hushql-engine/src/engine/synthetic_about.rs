@@ -1,5 +1,5 @@
-//! What the vault keeps of a synthetic table beside its rows: how they were made, and how far their
-//! marginals are off.
+//! The description of a synthetic table that the vault keeps with its rows: how they were made, and
+//! the errors of its marginals.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredSynthetic {
-    /// The method with its parameters, as it was charged.
+    /// The method with its parameters, as in the charge.
     pub(super) method: String,
-    /// The noise: Laplace, Gaussian, or no.
+    /// The noise: Laplace, Gaussian, or none.
     pub(super) noise: String,
     /// The noisy number of rows, or of persons.
     pub(super) total: f64,
-    /// Whether it is a number of persons.
+    /// Whether the total counts persons.
     pub(super) persons: bool,
-    /// How many sets of columns were chosen.
+    /// The number of chosen sets of columns.
     pub(super) rounds: u32,
-    /// What the columns were coded into, as name and text.
+    /// The codes of each column: its name, and a text.
     pub(super) codes: Vec<(String, String)>,
     /// The marginals with a bound.
     pub(super) marginals: Vec<StoredMarginal>,
 }
 
-/// How far a marginal is off.
+/// The error of a marginal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredMarginal {
     /// The numbers of its columns.
     pub(super) columns: Vec<usize>,
-    /// Whether it was measured, or is inside of one that was.
+    /// Whether it was measured, or is part of one that was.
     pub(super) measured: bool,
-    /// All cells together are off by at most this, in rows or persons.
+    /// The largest error of all cells together, in rows or persons.
     pub(super) within: f64,
 }

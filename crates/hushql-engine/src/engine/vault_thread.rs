@@ -1,9 +1,9 @@
-//! A query visits the vault while other queries run.
+//! Lets a query work at the vault while other queries run.
 //!
-//! In: the work to do at the vault, which may have to wait. Out: its result. The visit has a thread
-//! of its own, so that the threads that run queries continue, and charges that wait for the same
-//! disk are committed together. If a query is dropped during its visit, the drop waits for the end
-//! of the visit: by then the query has been charged, or never will be.
+//! In: the work to do at the vault, which may have to wait. Out: its result. The visit has its own
+//! thread, so that the threads that run queries continue, and charges that wait for the same disk
+//! are committed together. If a query is dropped during its visit, the drop waits for the end of
+//! the visit: by then the query has been charged, or never will be.
 //!
 //! ```text
 //! a query's thread   plan ─┐  (other queries)  ┌─ run

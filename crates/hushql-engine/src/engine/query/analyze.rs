@@ -26,7 +26,7 @@ pub(crate) struct Analyzed {
     /// The public tables that were read for its clauses.
     pub(super) looked_up: Vec<String>,
     pub(super) range_of: Option<ColumnName>,
-    /// Whether it means the same at every time.
+    /// Whether it means the same at any time.
     pub(super) is_timeless: bool,
     pub(super) declared: DeclaredState,
 }
@@ -48,7 +48,7 @@ impl Session {
         Ok(Analyzed { analysis, looked_up, range_of, is_timeless, declared })
     }
 
-    /// The contents and the names of the public tables that clauses name.
+    /// The contents and the names of the public tables in clauses.
     fn look_up(
         &self,
         bound: &Bound,

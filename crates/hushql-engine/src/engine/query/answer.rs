@@ -8,10 +8,10 @@ use crate::answer::{Answer, Head};
 use crate::error::Error;
 
 impl Ran {
-    /// Reads the rows, and answers.
+    /// Reads the rows and answers.
     ///
     /// # Errors
-    /// As [`Ran::next`], and [`Error::Execution`] where no range can be read off the rows.
+    /// As [`Ran::next`], and [`Error::Execution`] if no range follows from the rows.
     pub(super) async fn answer(mut self) -> Result<Answer, Error> {
         let rows: Vec<_> =
             self.all().await?.into_iter().map(|one| (one.batch, one.errors)).collect();
@@ -26,14 +26,14 @@ impl Ran {
         }
     }
 
-    /// What is known before the first row.
+    /// Everything about the answer that is known before its first row.
     pub(super) fn head(&self) -> Head {
         let mut head = Head::new(&self.drawn, self.planned.release(), self.receipt.clone());
         head.notes.extend(self.notes.iter().cloned());
         head
     }
 
-    /// Whether the answer is read off all rows together.
+    /// Whether the answer follows only from all rows together.
     pub(super) fn is_proposal(&self) -> bool {
         self.planned.proposal().is_some()
     }

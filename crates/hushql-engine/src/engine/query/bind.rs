@@ -36,7 +36,7 @@ impl Session {
         let range_of = query.range_of.clone();
         if let Some(ColumnName { table, column }) = &range_of {
             views::refuse_range(&declared.catalog, table)?;
-            // A declared domain would otherwise determine the answer.
+            // Otherwise, a declared domain would determine the answer.
             declared.catalog = Arc::new(declared.catalog.without_domain(table, column));
         }
         let DeclaredState { catalog, open } = &declared;

@@ -1,8 +1,8 @@
-//! Shows an answer again that was replayed as a whole before, without planning it.
+//! Shows a replayed answer again without planning its query.
 //!
-//! In: a statement. Out: its answer, if this analyst was shown it before and nothing that it
-//! followed from is another one since. To plan a query and to run its public plan takes
-//! milliseconds; a dashboard asks the same each minute.
+//! In: a statement. Out: its answer, if this analyst saw it before, and everything that it follows
+//! from is unchanged. Planning a query and running its public plan takes milliseconds, and a
+//! dashboard asks the same every minute.
 //!
 //! ```text
 //! 1st time   plan → charge → draw → keep        paid
@@ -11,10 +11,10 @@
 //!                                                                              └ no → as the 2nd time
 //! ```
 //!
-//! What is kept was replayed to the same analyst before, so that nothing new is told, whatever
-//! happened since. All the rest is for being right: an answer follows from the statement, the
-//! declarations, the draws, public rows, and the moment. A statement that names a function of the
-//! clock, or reads public rows that nothing tells apart, is planned each time.
+//! A kept answer was replayed to the same analyst before, so showing it again reveals nothing new,
+//! whatever happened since. All checks serve correctness: an answer follows from the statement, the
+//! declarations, the draws, the public rows, and the moment. A statement that names a function of
+//! the clock, or reads public rows whose changes are not noticed, is planned each time.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use crate::release::draw_set::DrawSet;
 use crate::release::identity::units;
 use crate::views;
 
-/// What an answer that is being made will follow from.
+/// Everything that an answer in the making will follow from.
 pub(super) struct Followed {
     query: QueryStatement,
     open: Arc<OpenFiles>,
@@ -46,12 +46,12 @@ pub(super) struct Followed {
 }
 
 impl Session {
-    /// The answer of before, if all that it followed from is as it was.
+    /// The kept answer, if everything that it follows from is unchanged.
     ///
     /// # Guarantee
-    /// `Some` only for a statement all of whose releases were paid for, with the draws that the
-    /// vault keeps for this analyst under the present declarations, whose public rows are the same
-    /// as well; and only if the ledger says that they were shown again today.
+    /// `Some` only if all releases of the statement were paid for, the vault keeps their draws for
+    /// this analyst under the present declarations, and the public rows are the same as well; and
+    /// only if the ledger says that they were shown again today.
     pub(super) async fn repeated(
         &self,
         query: &QueryStatement,
@@ -69,22 +69,22 @@ impl Session {
         if !is_unchanged(&repeat, &self.inner, &self.analyst)
             && !at_vault(&self.inner.vault, look).await.unwrap_or(false)
         {
-            // Whatever is wrong, planning it says so.
+            // If anything is wrong, planning the query reports it.
             self.inner.repeats.forget(&self.analyst, &query.text);
             return None;
         }
         #[cfg(test)]
         self.inner.repeats.shown.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         if !was_seen {
-            // Something was committed since, and less may be left.
+            // Something was committed since, so less may be left.
             let names = repeat.left.names();
             repeat.left.set(self.left_now(names).await);
         }
         Some(repeat.answer.clone().with_left(repeat.left.get()))
     }
 
-    /// What the answer to a query follows from, if that is nothing but its statement, declarations
-    /// and kept draws.
+    /// Everything that the answer to a query follows from; `None` if that is more than its
+    /// statement, the declarations and kept draws.
     pub(super) fn followed(&self, paid: &Paid, query: &QueryStatement) -> Option<Followed> {
         let planned = paid.planned();
         let charges = planned.release().replayed_charges();
@@ -114,7 +114,8 @@ impl Session {
     /// Keeps an answer for the next time.
     pub(super) async fn keep_answer(&self, followed: Followed, answer: &Answer) {
         let Followed { query, open, tables, contents: before, asked, charges, catalog } = followed;
-        // A public table that changed meanwhile may be in the answer as it was, or as it is.
+        // A public table that changed meanwhile may be in the answer in its old or in its new
+        // state.
         if !answer.receipt().is_some_and(|receipt| receipt.is_replayed)
             || contents(&self.inner, &tables, &open).as_ref() != Some(&before)
         {
@@ -123,7 +124,7 @@ impl Session {
         let (analyst, of, asking) = (self.analyst.clone(), Arc::clone(&catalog), asked.clone());
         let found = move |vault: &Vault| vault.kept(&asking, &analyst, &of);
         let Ok(kept) = at_vault(&self.inner.vault, found).await else { return };
-        // Each draw is one that is shown, and the charges are theirs.
+        // Each draw must be the one that is shown, and the charges must be theirs.
         let mut paid = Vec::new();
         for one in &kept {
             let Some(draw) = one.as_ref().and_then(|kept| kept.draw.as_ref()) else { return };
@@ -153,9 +154,9 @@ impl Session {
     }
 }
 
-/// Whether a few looks at properties of files, without a transaction and another thread, say what
-/// [`as_before`] would: nothing was committed since it last did, and the answer reads files of
-/// private tables alone, one each.
+/// Whether a few properties of files show what [`as_before`] would find, without a transaction and
+/// another thread: nothing was committed since it last looked, and the answer reads only private
+/// tables with one file each.
 fn is_unchanged(known: &Repeat, inner: &Inner, analyst: &str) -> bool {
     let is_one_file = |table: &Table| match &table.source {
         Source::File { files, .. } => files.is_none() && !table.is_public(),
@@ -174,8 +175,8 @@ fn is_unchanged(known: &Repeat, inner: &Inner, analyst: &str) -> bool {
         && open.is_unchanged()
 }
 
-/// Whether all that an answer followed from is as it was, and the ledger says that it was shown
-/// again.
+/// Whether everything that an answer follows from is unchanged, and the ledger notes that it was
+/// shown again.
 fn as_before(
     known: &Repeat,
     inner: &Inner,
@@ -192,7 +193,7 @@ fn as_before(
     {
         return Ok(false);
     }
-    // Where nothing was committed since, the vault says what it said.
+    // If nothing was committed since, the vault would say the same again.
     if !known.seen.is(vault.moment()) {
         let Repeat { asked, charges, catalog, .. } = known;
         let (kept, noted) = vault.kept_and_noted(asked, analyst, charges, catalog)?;
@@ -207,14 +208,14 @@ fn as_before(
     Ok(open.is_unchanged())
 }
 
-/// What is in those tables that are public or registered.
+/// The contents of the tables that are public or registered.
 fn contents(inner: &Inner, tables: &[Table], open: &OpenFiles) -> Option<Vec<(String, String)>> {
     RowsOf::of(inner, tables, open).map(|rows| rows.contents)
 }
 
-/// Whether an answer may be shown again without asking anybody for the rows of a table. Private
-/// rows are not read for what was drawn before; of public ones it must be known, soon, that they
-/// are the same.
+/// Whether an answer may be shown again without asking a server or a folder for the rows of a
+/// table. Kept draws read no private rows; for public rows, it must be quick to know that they are
+/// the same.
 fn is_still(table: &Table) -> bool {
     match (&table.source, table.is_public()) {
         (Source::File { .. } | Source::Registered, false)
@@ -264,7 +265,7 @@ mod tests {
         session.query(sql).await.unwrap().receipt().unwrap().is_replayed
     }
 
-    /// Asks three times: paid, replayed, shown again.
+    /// Asks three times: the answer is paid for, then replayed, then shown again.
     async fn thrice(engine: &Engine, session: &Session, sql: &str) {
         let before = shown(engine);
         let answers = [
@@ -283,7 +284,7 @@ mod tests {
         let (_folder, engine) = engine().await;
         let [lab, eve] = ["lab", "eve"].map(|name| engine.analyst(name).unwrap());
         thrice(&engine, &lab, COUNT).await;
-        // Another analyst has a note of their own, and nothing else of the first one's.
+        // Another analyst gets their own note, and nothing else of the first analyst's.
         assert!(is_replayed(&eve, COUNT).await && shown(&engine) == 1);
         assert!(is_replayed(&eve, COUNT).await && shown(&engine) == 2);
         let kinds =
@@ -292,7 +293,7 @@ mod tests {
         let paid: Vec<&str> = said.lines().filter(|line| line.contains("paid")).collect();
         let replayed: Vec<&str> = said.lines().filter(|line| line.contains("replayed")).collect();
         assert!(paid.len() == 1 && replayed.len() == 2, "{said}");
-        // Another text is another statement, and a value another question.
+        // Another text is another statement, and another value is another question.
         assert!(is_replayed(&lab, &COUNT.replace("n FROM", "m FROM")).await);
         assert!(!is_replayed(&lab, &COUNT.replace("30", "31")).await);
         assert_eq!(shown(&engine), 2);
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(shown(&engine), 2);
     }
 
-    /// Whatever was declared since, the answer is planned anew, and paid for where it has to be.
+    /// After any declaration the query is planned again, and paid for if necessary.
     #[tokio::test]
     async fn declarations_end_it() {
         for (change, still_replayed) in [
@@ -333,7 +334,7 @@ mod tests {
         }
     }
 
-    /// Under OWN, what an analyst was shown of another's answers under ALL is not shown any more.
+    /// Under OWN, an analyst no longer sees the answers of others that ALL allowed.
     #[tokio::test]
     async fn answers_of_others_end_with_all() {
         let (_folder, engine) = engine().await;
@@ -386,7 +387,7 @@ mod tests {
             thrice(&engine, &lab, sql).await;
         }
         assert_eq!(shown(&engine), 5);
-        // Other public rows are another question, where they are read.
+        // Other public rows make another question, if the query reads them.
         let places = folder.path().join("places.csv");
         std::fs::write(&places, "name,size\nOslo,1\nRome,2\nBonn,3\n").unwrap();
         for sql in WITH_PUBLIC {
@@ -399,15 +400,14 @@ mod tests {
             lab.query(sql).await.unwrap().batches().iter().map(|b| b.num_rows()).sum::<usize>(),
             3
         );
-        // So is another view of the same name.
+        // Another view with the same name makes another question, too.
         for change in ["DROP VIEW old", "CREATE VIEW old AS SELECT * FROM people WHERE age > 31"] {
             engine.owner().execute(change).await.unwrap();
         }
         assert!(!is_replayed(&lab, WITH_PUBLIC[0]).await);
     }
 
-    /// Rows that a program registered are shown again as long as the owner says that they are the
-    /// same.
+    /// Registered rows are shown again as long as the owner says that they are the same.
     #[tokio::test]
     async fn registered_rows_are_shown_again_under_refresh() {
         let (_folder, engine) = engine().await;
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(shown(&engine), 1);
     }
 
-    /// Draws that the vault does not keep any more are drawn, and paid for.
+    /// If the vault no longer keeps a draw, it is drawn and paid for again.
     #[tokio::test]
     async fn what_is_forgotten_is_paid_for() {
         let (folder, engine) = engine().await;

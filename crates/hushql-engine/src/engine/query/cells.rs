@@ -1,8 +1,8 @@
-//! Which cells of people a planned query is charged to.
+//! The cells of people that a planned query is charged to.
 //!
-//! In: a [`Planned`] query. Out: for each private aggregate the cells to which its releases are
-//! charged alone, and sentences about them for everyone who asks. They follow from the statement
-//! and the declarations.
+//! In: a [`Planned`] query. Out: for each private aggregate, the only cells that its releases are
+//! charged to, and sentences about them for every asker. They follow from the statement and the
+//! declarations.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*) FROM customers WHERE region = 'Oslo'     charged to region 'Oslo' alone
@@ -14,8 +14,8 @@ use crate::analysis::CellsRead;
 use crate::catalog::Touched;
 
 impl Planned {
-    /// The cells to which the releases of a private aggregate are charged alone; `None` for all of
-    /// them.
+    /// The only cells that the releases of a private aggregate are charged to; `None` for all
+    /// cells.
     pub(super) fn touched(&self, part: usize) -> Option<Touched> {
         match self.cells_read(part) {
             Some(CellsRead::Only(touched)) => Some(touched),
@@ -23,8 +23,8 @@ impl Planned {
         }
     }
 
-    /// For each private aggregate of people who have cells, which of them it is charged to, and
-    /// why; equal sentences once.
+    /// For each private aggregate over people with cells, which cells it is charged to, and why.
+    /// Equal sentences appear once.
     pub(crate) fn cells_told(&self) -> Vec<String> {
         let mut told: Vec<String> = Vec::new();
         for part in 0..self.release().analysis().parts().len() {

@@ -1,7 +1,7 @@
 //! Stage 6 of a query: the charge.
 //!
-//! In: a [`Ready`] query. Out: a [`Paid`] one: its charge is on disk, or it costs nothing. So far
-//! no stage has read a private table.
+//! In: a [`Ready`] query. Out: a [`Paid`] one: its charge is on disk, or it costs nothing. Up to
+//! here, no stage has read a private table.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Paid {
     prepared: Prepared,
     charge: Option<Charge>,
     to_keep: Vec<ToKeep>,
-    /// How the query was written.
+    /// The text of the query.
     text: String,
 }
 
@@ -41,12 +41,12 @@ impl Paid {
 }
 
 impl Session {
-    /// Charges a query if its cost and entries are the ones that were `quoted`. `text` is how it
-    /// was written, for the ledger.
+    /// Charges a query, if its cost and entries are the `quoted` ones. `text` is the query's text,
+    /// for the ledger.
     ///
     /// # Errors
-    /// The vault's own. One of them: the declarations differ from those that the query was planned
-    /// with.
+    /// The vault's own, for example if the declarations differ from those that the query was
+    /// planned with.
     pub(crate) async fn charge(
         &self,
         ready: Ready,
@@ -60,8 +60,8 @@ impl Session {
         }
         let (due, prepared) = ready.into_parts();
         let (planned, request, to_keep) = due.into_parts();
-        // Written down before the charge: if the declarations change in between, both happen again,
-        // and nothing is paid twice.
+        // The note is written before the charge. If the declarations change in between, both happen
+        // again, and nothing is paid twice.
         let replayed = planned.release().replayed_charges();
         if !replayed.is_empty() {
             let (analyst, text) = (self.analyst.clone(), text.clone());

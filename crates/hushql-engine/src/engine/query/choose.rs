@@ -1,7 +1,7 @@
 //! Stage 4 of a query: the mechanisms.
 //!
 //! In: an [`Analyzed`] query. Out: a [`Planned`] one: a mechanism for each release, its cost, its
-//! predicted error, and, if the query asks for a range, how the range is derived.
+//! predicted error, and, if the query asks for a range, how to derive the range.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::error::Error;
 use crate::exec::source::OpenFiles;
 use crate::release::{Release, choose};
 
-/// An analyzed and calibrated query with the state that it was planned in; only [`Session::choose`]
-/// makes one.
+/// An analyzed and calibrated query, with the state of the declarations that it was planned under.
+/// Only [`Session::choose`] makes one.
 #[derive(Debug)]
 pub(crate) struct Planned {
     release: Release,
@@ -39,12 +39,12 @@ impl Planned {
         &self.release
     }
 
-    /// The same, to show again what was drawn before.
+    /// The same, to replace draws by earlier ones.
     pub(super) fn release_mut(&mut self) -> &mut Release {
         &mut self.release
     }
 
-    /// How the answer is derived from the releases, if the query asks for a range.
+    /// How to derive the answer from the releases, if the query asks for a range.
     pub(crate) fn proposal(&self) -> Option<&Proposal> {
         self.proposal.as_ref()
     }
@@ -54,18 +54,18 @@ impl Planned {
         &self.declared.catalog
     }
 
-    /// Whose answers the budgets of a unit domain replay, together.
+    /// Whose answers are replayed, by all budgets of a unit domain together.
     pub(super) fn replay_of(&self, unit_domain: &str) -> Replay {
         let budgets = self.catalog().budgets_of(unit_domain).map(|budget| budget.replay);
         budgets.reduce(Replay::strictest).unwrap_or(Replay::Off)
     }
 
-    /// The files that the query has read and will read.
+    /// The files that the query read and will read.
     pub(super) fn open(&self) -> &Arc<OpenFiles> {
         &self.declared.open
     }
 
-    /// Whether the query means the same at every time: it names no function of the clock.
+    /// Whether the query means the same at any time: it names no function of the clock.
     pub(super) fn is_timeless(&self) -> bool {
         self.is_timeless
     }
@@ -92,7 +92,7 @@ impl Planned {
 /// The tables in a public plan, by name.
 fn names_in(analysis: &Analysis) -> Vec<String> {
     let mut names = Vec::new();
-    // The walk cannot fail, because the closure does not.
+    // The closure never fails, so the walk does not.
     let _ = analysis.public_plan().apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             names.push(scan.table_name.table().to_owned());
@@ -111,7 +111,7 @@ impl Session {
         Ok(Planned { proposal: proposal.transpose()?, release, looked_up, is_timeless, declared })
     }
 
-    /// How the answer to `ANALYZE PRIVACY DOMAIN` is derived from its histogram.
+    /// How to derive the answer to `ANALYZE PRIVACY DOMAIN` from its histogram.
     fn proposal(
         &self,
         release: &Release,

@@ -11,12 +11,12 @@ use crate::exec::source::OpenFiles;
 #[derive(Debug, Clone)]
 pub(crate) struct DeclaredState {
     pub(crate) catalog: Arc<Catalog>,
-    /// The files that the query has read and will read.
+    /// The files that the query read and will read.
     pub(crate) open: Arc<OpenFiles>,
 }
 
 impl Session {
-    /// The present declarations, with no file open yet.
+    /// The present declarations, without open files.
     pub(crate) fn declared(&self) -> Result<DeclaredState, Error> {
         Ok(DeclaredState {
             catalog: self.inner.catalog_of(&self.analyst)?,

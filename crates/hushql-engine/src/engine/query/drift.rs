@@ -1,9 +1,9 @@
-//! Files that do not fit their declaration: the note of a statement that failed on them. The ledger
-//! refuses the next one.
+//! Files that do not fit their declaration. A statement that failed on them leaves a note, by which
+//! the ledger refuses the next statement.
 //!
-//! In: the tables and files of a charged statement that failed. Out: a note of those whose files
-//! are to blame, which the ledger finds at each quote and charge. Nobody looks at a folder before
-//! the charge: which files there are is as private as the rows in them.
+//! In: the tables and files of a charged statement that failed. Out: a note of the tables whose
+//! files caused the failure, which the ledger finds at each quote and charge. Before the charge
+//! nobody looks at a folder, because the list of files is as private as their rows.
 //!
 //! ```text
 //! charge ─▶ a file has other columns ─▶ the one sentence, and a note    next: refused, at no cost    declared again: asked as before
@@ -18,9 +18,8 @@ use crate::exec::source::OpenFiles;
 use crate::ledger::Vault;
 
 impl Session {
-    /// Notes the tables whose files were found not to fit their declaration, after a charged
-    /// statement failed. Where that cannot be written down, the next statement pays for the same
-    /// failure.
+    /// Notes the tables whose files do not fit their declaration, after a charged statement failed.
+    /// If the note cannot be written, the next statement pays for the same failure.
     pub(super) async fn note_drift(&self, open: &OpenFiles, catalog: &Arc<Catalog>, text: &str) {
         let tables = open.drifted();
         if tables.is_empty() {
@@ -29,7 +28,7 @@ impl Session {
         let (analyst, text) = (self.analyst.clone(), text.to_owned());
         let catalog = Arc::clone(catalog);
         let note = move |vault: &Vault| vault.note_drift(&tables, &analyst, &text, &catalog);
-        // Whether it is written down is not told: what failed has one sentence.
+        // A failed note is not reported, because a failed statement has only one sentence.
         let _ = at_vault(&self.inner.vault, note).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Stage 5 of a query: physical plans.
 //!
 //! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. If a
-//! file differs from the declared one, this stage refuses it before anything is charged.
+//! file differs from its declaration, this stage refuses the query before anything is charged.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct Ready {
     prepared: Prepared,
 }
 
-/// What a query was quoted: its columns, its cost, what it releases, and whose budgets pay.
+/// What a query was quoted: its columns, its cost, its releases, and whose budgets pay.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quote {
     pub(crate) schema: SchemaRef,
@@ -34,7 +34,7 @@ pub(crate) struct Quote {
 }
 
 impl Ready {
-    /// The query with its request to the ledger.
+    /// What the query would be quoted now.
     pub(crate) fn quoted(&self) -> Quote {
         let schema = match self.due.planned().proposal() {
             Some(proposal) => Arc::new(proposal.schema()),
@@ -47,9 +47,9 @@ impl Ready {
         Quote { schema, cost: self.due.cost(), entries, unit_domains }
     }
 
-    /// Whether it costs what was quoted, and has its columns; what is shown again costs nothing,
-    /// whatever was quoted. What was to be drawn together with it is charged for itself, and not
-    /// more than both.
+    /// Whether it has the quoted columns and keeps the quote. An answer that is shown again is
+    /// free, whatever was quoted. Then the other releases of a shared vector are charged for
+    /// themselves, and cost no more than all of them together.
     pub(crate) fn keeps(&self, quoted: &Quote) -> bool {
         let own = self.quoted();
         if self.due.planned().release().replayed_charges().is_empty() {
@@ -69,12 +69,12 @@ impl Ready {
             && own.unit_domains.iter().all(|domain| quoted.unit_domains.contains(domain))
     }
 
-    /// The query whose answer has these headings, where there is one for a column.
+    /// The query with these headings for its columns, if there are any.
     pub(crate) fn under(self, headings: &[Option<String>]) -> Self {
         Self { prepared: self.prepared.under(headings), ..self }
     }
 
-    /// What it asks of the ledger.
+    /// The query with its request to the ledger.
     pub(crate) fn due(&self) -> &Due {
         &self.due
     }
@@ -85,7 +85,7 @@ impl Ready {
 }
 
 impl Session {
-    /// Makes executable plans. This may block: on `runtime`, or on a runtime of its own.
+    /// Makes executable plans. This may block, on `runtime` or on a new runtime.
     pub(crate) fn prepare_plans(
         &self,
         due: Due,
@@ -115,7 +115,7 @@ fn check_files(planned: &Planned) -> Result<(), Error> {
         for name in part.subject().tables() {
             open.check(catalog.table(name).ok_or(Error::Internal)?)?;
         }
-        // The file that was read during planning no longer exists.
+        // The file may be gone since planning read it.
         for table in part.public().iter().filter_map(|name| catalog.table(name)) {
             open.check(table)?;
         }

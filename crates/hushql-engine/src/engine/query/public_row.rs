@@ -1,8 +1,8 @@
-//! A statement over public tables alone that fails on one of their rows.
+//! A statement that reads only public tables and fails on one of their rows.
 //!
 //! In: the error of a run that read nothing private and is not charged. Out: a refusal with a code
-//! that says what was wrong with the row, and what to write instead; nothing for an error that is
-//! none of a row, such as a want of memory.
+//! that says what was wrong with the row, and what to write instead; nothing for an error without a
+//! row, such as a lack of memory.
 //!
 //! ```text
 //! SELECT 1 / x FROM public_table      HQ006: on a public row, a number is divided by zero
@@ -14,11 +14,11 @@ use datafusion::common::DataFusionError;
 use crate::bind::of_a_constant;
 use crate::refusal::{Reason, Refusal};
 
-/// What was wrong with a public row, if a row was.
+/// What was wrong with a public row, if a row caused the error.
 ///
 /// # Guarantee
-/// The caller has shown that the statement reads public tables alone: the sentence may name a value
-/// of them.
+/// The caller has shown that the statement reads public tables alone, so the sentence may name one
+/// of their values.
 pub(super) fn on_a_public_row(error: &DataFusionError) -> Option<Refusal> {
     let (why, hint) = match error.find_root() {
         DataFusionError::ArrowError(error, _) => of_arrow(error)?,

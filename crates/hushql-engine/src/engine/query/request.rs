@@ -1,8 +1,8 @@
 //! Between stages 4 and 5: what a query requests from the ledger, and how the ledger would respond.
 //!
 //! In: a [`Planned`] query. Out: a [`Due`] one: an entry for each release, the cost, and the
-//! budgets that the query touches. What was paid for before is left out, and shown again. A quote
-//! charges nothing.
+//! budgets that the query affects. Releases that were paid for before are left out, and shown
+//! again. A quote charges nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Due {
     to_keep: Vec<ToKeep>,
 }
 
-/// Draws that are kept once they are paid for.
+/// Draws that are kept after they are paid for.
 #[derive(Debug)]
 pub(crate) struct ToKeep {
     pub(super) key: [u8; 32],
@@ -40,12 +40,12 @@ pub(crate) struct ToKeep {
     pub(super) rows: RowsOf,
 }
 
-/// What becomes of releases that were paid for before.
+/// What happens to releases that were paid for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaidBefore {
     /// They are shown again.
     Shown,
-    /// They are drawn and paid for anew, and what was kept first stays.
+    /// They are drawn and paid for again; the vault keeps the first draw.
     DrawnAnew,
 }
 
@@ -55,7 +55,7 @@ impl Due {
         &self.planned
     }
 
-    /// The cost, in the notions that the touched budgets count in; zero for a free query.
+    /// The cost, in the notions of the affected budgets; zero for a free query.
     pub(crate) fn cost(&self) -> Cost {
         self.cost
     }
@@ -103,7 +103,7 @@ impl Session {
         let request = ChargeRequest {
             analyst: self.analyst.clone(),
             plan_hash: plan_hash(&release.plan_text()),
-            // The caller that charges it fills this in.
+            // The caller fills this in when it charges.
             statement: String::new(),
             entries,
             shows_again,
@@ -116,7 +116,7 @@ impl Session {
         Ok(Due { planned, request: Some(request), cost, to_keep })
     }
 
-    /// What a query draws, for tests of what is recognised.
+    /// The draws of a query, for tests of how they are recognised.
     #[cfg(test)]
     pub(crate) fn units_of(&self, sql: &str) -> Result<Vec<Vec<u8>>, Error> {
         let crate::dialect::Statement::Query(query) = self.parse(sql)? else {
@@ -126,10 +126,10 @@ impl Session {
         Ok(units(planned.release()).into_iter().map(|unit| unit.body).collect())
     }
 
-    /// The query shows again what was drawn before. The result is what of the rest can be kept.
+    /// Shows earlier draws again where the vault has them. Returns the new draws that can be kept.
     ///
-    /// Numbers that would be drawn together are looked for once more, each for itself: if one of
-    /// them was drawn alone, it is shown again, and the others are drawn together without it.
+    /// If measures would share a vector, they are looked for a second time, each for itself: a
+    /// measure that was drawn alone is shown again, and the others share a vector without it.
     ///
     /// # Errors
     /// The vault's own.
@@ -158,8 +158,8 @@ impl Session {
         self.show_known(planned, known)
     }
 
-    /// The query shows again what is kept of the draws that it would make, if it does. The result
-    /// is what of the rest can be kept.
+    /// Looks up the query's draws. Shows those that the vault keeps, if `becomes` says so. Returns
+    /// the new draws that can be kept.
     fn show_known(&self, planned: &mut Planned, becomes: PaidBefore) -> Result<Vec<ToKeep>, Error> {
         let (mut known, mut asked) = (Vec::new(), Vec::new());
         for unit in units(planned.release()) {
@@ -194,7 +194,7 @@ impl Session {
         Ok(to_keep)
     }
 
-    /// What each touched budget would have left after the charge.
+    /// What each affected budget would have left after the charge.
     ///
     /// # Errors
     /// [`Error::Budget`] if a budget does not allow the charge, and the vault's own.
@@ -246,8 +246,8 @@ mod tests {
         (folder, engine)
     }
 
-    /// What is in a private file is no part of a key: it would tell whether somebody joined. What
-    /// is in a public one is.
+    /// The contents of a private file are not part of a key, because they would reveal whether
+    /// somebody joined. The contents of a public file are.
     #[tokio::test]
     async fn keys_follow_from_declarations_and_public_rows() {
         let join = "SELECT LAPLACE(eps=1) SUM(size) AS n FROM (SELECT CLAMP(size, 0, 3) AS size FROM visits JOIN places ON place = name) q";
@@ -321,7 +321,7 @@ mod tests {
                 "SELECT place, LAPLACE(eps=1) SUM(cost) AS n FROM people JOIN visits ON id = person WHERE age > 3 GROUP BY place",
                 "SELECT v.place, LAPLACE(eps=1) SUM(v.cost) AS s FROM people p, visits v WHERE p.age > 3 AND v.person = p.id GROUP BY v.place",
             ],
-            // What shares a chosen bound is shown together.
+            // Measures that share a chosen bound are shown together.
             &[
                 "SELECT LAPLACE(eps=1, rows=auto) COUNT(cost) AS n, LAPLACE(eps=1, rows=auto) SUM(cost) AS s FROM visits",
                 "SELECT LAPLACE(eps=1, rows=auto) SUM(v.cost) AS a, LAPLACE(eps=1, rows=auto) COUNT(v.cost) AS b FROM visits v",
@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Each of these is recognised when it is asked again, and no two of them are the same.
+    /// Each of these is recognised when it is asked again, and all of them are different.
     const DIFFERENT: &[&str] = &[
         "SELECT city, job, LAPLACE(eps=1, delta=1e-8) COUNT(*) AS n FROM people GROUP BY city KEYS ('Oslo'), job",
         "SELECT city, job, LAPLACE(eps=1, delta=1e-8) COUNT(*) AS n FROM people GROUP BY city KEYS ('Rome'), job",
@@ -408,7 +408,7 @@ mod tests {
         "SELECT LAPLACE(eps=2, rows=auto) COUNT(cost) AS n, LAPLACE(eps=1, rows=auto) SUM(cost) AS s FROM visits",
         "SELECT LAPLACE(eps=1, rows=2) COUNT(*) AS n FROM visits",
         "SELECT LAPLACE(eps=1) SUM(cost) AS n FROM visits",
-        // Joins: along the link, with public rows, with themselves, outer ones.
+        // Joins: along the link, with public rows, of a table with itself, and outer joins.
         "SELECT LAPLACE(eps=1) SUM(cost) AS n FROM people JOIN visits ON id = person",
         "SELECT LAPLACE(eps=1) SUM(cost) AS n FROM people JOIN visits ON id = person WHERE city = 'Oslo'",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people a JOIN people b ON a.id = b.id WHERE a.age > 3",
@@ -421,7 +421,7 @@ mod tests {
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits WHERE place IN (SELECT name FROM places WHERE size > 0)",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people LEFT JOIN (SELECT person, COALESCE(cost, 0) AS c FROM visits) v ON id = person WHERE (c = 0) IS TRUE",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people LEFT JOIN visits ON id = person WHERE (COALESCE(cost, 0) = 0) IS TRUE",
-        // Rows that are made below the release.
+        // Rows that are computed below the release.
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) a JOIN (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) b ON a.person = b.person WHERE a.n > 1",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) a JOIN (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) b ON a.person = b.person WHERE b.n > 1",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT id AS p FROM people UNION ALL SELECT person FROM visits) q",
@@ -442,7 +442,7 @@ mod tests {
             assert!(!one.is_empty(), "{}", DIFFERENT[i]);
             assert_eq!(*one, units(&lab, DIFFERENT[i]), "{}", DIFFERENT[i]);
             for (j, other) in identities.iter().enumerate().skip(i + 1) {
-                // A GROUP BY of several releases may have some that another one has, too.
+                // Several releases of a GROUP BY may share some draws with another query.
                 assert_ne!(one, other, "{} / {}", DIFFERENT[i], DIFFERENT[j]);
             }
         }
@@ -454,8 +454,8 @@ mod tests {
         assert_ne!(units(&lab, sum), before);
     }
 
-    /// Releases are recognised one by one; a second occurrence is another draw, and what one draw
-    /// decides for all is one unit.
+    /// Each release is recognised for itself. A second occurrence is another draw, and releases
+    /// that one draw decides together form one set.
     #[tokio::test]
     async fn releases_are_units() {
         let (_folder, engine) = engine().await;
@@ -472,14 +472,14 @@ mod tests {
         let fresh =
             count.replace(" AS n", " AS n, FRESH GAUSSIAN(eps=1, delta=1e-8) COUNT(*) AS m");
         assert_eq!(units(&lab, &fresh), [one]);
-        // The groups that come out are decided once.
+        // One draw decides which groups come out.
         let hidden = "SELECT job, LAPLACE(eps=1, delta=1e-8) COUNT(*), LAPLACE(eps=1) SUM(age) FROM people GROUP BY job";
         assert_eq!(units(&lab, hidden).len(), 1);
         assert_eq!(
             units(&lab, &hidden.replace("LAPLACE(eps=1) S", "FRESH LAPLACE(eps=1) S")),
             Vec::<Vec<u8>>::new()
         );
-        // What is read of one vector, and what reads a released value.
+        // Releases that read one vector, and a release that reads a released value.
         let fused = "SELECT LAPLACE(eps=1) SUM(age), LAPLACE(eps=1) AVG(age) FROM people";
         assert_eq!(units(&lab, fused).len(), 1);
         let swapped = "SELECT LAPLACE(eps=1) AVG(age), LAPLACE(eps=1) SUM(age) FROM people";
@@ -489,8 +489,8 @@ mod tests {
         assert!(units(&lab, &inner.replace("(SELECT LAPLACE", "(SELECT FRESH LAPLACE")).is_empty());
     }
 
-    /// What was planned before a REFRESH is neither looked for nor charged after it: it would draw
-    /// the rows of before, and be kept as a draw of those of now.
+    /// A query that was planned before a REFRESH is neither looked up nor charged after it.
+    /// Otherwise it would draw the old rows, and be kept as a draw of the new ones.
     #[tokio::test]
     async fn a_refresh_ends_what_was_planned() {
         let (_folder, engine) = engine().await;
@@ -511,7 +511,7 @@ mod tests {
         );
     }
 
-    /// What depends on the clock is another question each time.
+    /// A query that depends on the clock is another question each time.
     #[tokio::test]
     async fn the_clock_is_not_recognised() {
         let (_folder, engine) = engine().await;
@@ -521,8 +521,8 @@ mod tests {
         assert_ne!(units(&lab, now), units(&lab, now));
     }
 
-    /// What is used in many places is written in each: a key grows with the statement, and not with
-    /// its levels multiplied.
+    /// A value that is used in many places is written in each. So a key grows with the statement,
+    /// and not with the product of its levels.
     #[tokio::test]
     async fn keys_of_nested_statements_are_short() {
         let (_folder, engine) = engine().await;

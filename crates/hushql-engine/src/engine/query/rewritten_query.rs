@@ -1,8 +1,8 @@
-//! What to write instead of a refused query, as a whole.
+//! Proposes a whole statement instead of a refused query.
 //!
-//! In: the text of a query, and the refusal of it. Out: the refusal with a statement that is
-//! accepted, where a δ is all that is missing. Each statement is planned before it is shown.
-//! Nothing of a person is read for that.
+//! In: the text of a query, and its refusal. Out: the refusal with a statement that is accepted, if
+//! the query lacks only a δ. Each statement is planned before it is shown. This reads no private
+//! row.
 
 use datafusion::execution::SessionState;
 
@@ -13,8 +13,8 @@ use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
 
 impl Session {
-    /// The error of a query; where its groups would come from the data, with the statement that
-    /// shows those of many people.
+    /// The error of a query. If the query asks for undeclared groups, the error gets a statement
+    /// that shows only the groups of many people.
     pub(in crate::engine) fn advised(
         &self,
         error: Error,
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    /// The costs that a query has by default, by the budgets.
+    /// The costs that budgets give to queries by default.
     fn defaults(&self) -> Vec<String> {
         let budgets = self.inner.vault.budgets().unwrap_or_default();
         let defaults = budgets.iter().filter_map(|state| state.budget.per_query.default);

@@ -1,7 +1,7 @@
-//! What is known of the rows that a query reads, beside the declarations of their tables.
+//! What identifies the rows that a query reads, besides the declarations of their tables.
 //!
-//! In: tables, and the files that a statement opened. Out: [`RowsOf`], which is equal where public
-//! rows are equal. Draws and answers are shown again for equal ones only.
+//! In: tables, and the files that a statement opened. Out: a [`RowsOf`]; two of them are equal only
+//! if the public rows are equal. Draws and answers are shown again only if theirs are equal.
 
 use super::choose::Planned;
 use crate::catalog::{Source, Table};
@@ -10,29 +10,30 @@ use crate::instance::Inner;
 use crate::ledger::AskedDraw;
 use crate::release::draw_set::DrawSet;
 
-/// What is known of the rows that draws read, beside the versions of their tables.
+/// What identifies the rows that draws read, besides the versions of their tables.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct RowsOf {
-    /// What is in the tables that are public or registered, by name.
+    /// A text for the contents of each public or registered table, by name.
     pub(super) contents: Vec<(String, String)>,
-    /// The tables whose rows may change without a declaration: they are replayed where the owner
-    /// states when they do.
+    /// The tables whose rows may change without a declaration. Their draws are replayed if the
+    /// owner states when the rows change.
     live: Vec<String>,
 }
 
 impl RowsOf {
-    /// `None` if a table does not exist, or a public file cannot be read.
+    /// The rows that one draw reads; `None` if a table does not exist, or a public file cannot be
+    /// read.
     ///
     /// # Guarantee
-    /// Contents of private tables stay out of it: a key that followed from them would tell whether
-    /// anybody joined.
+    /// The contents of private tables are not included, because a key that depended on them would
+    /// reveal whether somebody joined.
     pub(super) fn unit(inner: &Inner, planned: &Planned, unit: &DrawSet) -> Option<Self> {
         let tables: Option<Vec<&Table>> =
             unit.tables.iter().map(|name| planned.catalog().table(name)).collect();
         Self::of(inner, tables?, planned.open())
     }
 
-    /// As [`RowsOf::unit`], of these tables.
+    /// As [`RowsOf::unit`], for these tables.
     pub(super) fn of<'a>(
         inner: &Inner,
         tables: impl IntoIterator<Item = &'a Table>,
@@ -42,7 +43,7 @@ impl RowsOf {
         for table in tables {
             let name = &table.name;
             match (&table.source, table.is_public()) {
-                // Another file is refused.
+                // A changed file is refused, so it needs no entry.
                 (Source::File { fingerprint: Some(_), .. }, false) => {}
                 (source @ Source::File { .. }, true) => {
                     rows.contents.push((name.clone(), open.content(source)?));
@@ -62,7 +63,7 @@ impl RowsOf {
         Some(rows)
     }
 
-    /// The question for the draw of a unit that reads these rows.
+    /// The question to the vault for a draw that reads these rows.
     pub(super) fn asked(&self, unit: &DrawSet) -> AskedDraw {
         AskedDraw {
             identity: unit.body.clone(),

@@ -1,8 +1,9 @@
 //! Stage 7 of a query: the run.
 //!
-//! In: a [`Paid`] query. Out: a [`Ran`] one, whose private parts have drawn and whose rows come as
-//! they are asked for. Every failure has the same sentence, whatever the rows. Before anything
-//! leaves, the tables that were read as public ones are looked at once more.
+//! In: a [`Paid`] query. Out: a [`Ran`] one, whose private aggregates have drawn and whose rows are
+//! computed when they are asked for. Every failure has the same sentence, whatever the rows. Before
+//! anything leaves the engine, it checks again that the tables that were read as public ones are
+//! still public.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,31 +30,31 @@ use crate::exec::{self, Collected, Drawn, Running};
 use crate::ledger::{KeptDraw, Vault};
 use crate::privacy::{Cost, Spend};
 
-/// What is said of an answer whose draws the vault could not keep.
+/// The note on an answer whose draws the vault could not keep.
 const NOT_KEPT: &str =
     "the vault could not keep this answer: whoever asks the question again pays again";
 
-/// A query whose private parts have run, and whose rows are still to come; only
+/// A query whose private aggregates have run, and whose rows are still to come. Only
 /// [`Session::run_plans`] makes one.
 pub(crate) struct Ran {
     pub(super) planned: Planned,
     pub(super) drawn: Drawn,
     pub(super) receipt: Option<Receipt>,
-    /// What there is to say beside the answer.
+    /// The notes beside the answer.
     pub(super) notes: Vec<String>,
     rows: SendableRecordBatchStream,
-    /// Rows that the answer may still have.
+    /// The number of rows that the answer may still have.
     left: usize,
-    /// The memory of the rows that were collected.
+    /// The memory of the collected rows.
     collected: Collected,
-    /// How far it is, shown while it runs.
+    /// The progress, shown while the query runs.
     _shown: Option<Arc<Reading>>,
 }
 
 /// Rows of an answer.
 pub(crate) struct RunningRows {
     pub(crate) batch: RecordBatch,
-    /// For each column, how far its numbers are off at most, where that is told row by row.
+    /// For each column with an error for each row, these errors.
     pub(crate) errors: Vec<Option<ArrayRef>>,
 }
 
@@ -65,11 +66,11 @@ pub(crate) struct ReadAsPublic {
 }
 
 impl Paid {
-    /// The tables that the query reads as public ones, or its plan has read.
+    /// The tables that the query, or its planning, reads as public ones.
     pub(super) fn read_as_public(&self) -> ReadAsPublic {
         let planned = self.planned();
         ReadAsPublic {
-            // Release tables were public when they were drawn, and stay what they are.
+            // Release tables were public when they were drawn, and stay public.
             tables: planned.public_tables().filter(|table| !is_released(table)).cloned().collect(),
             declared: planned.catalog().version(),
             is_charged: self.is_charged(),
@@ -77,7 +78,7 @@ impl Paid {
     }
 }
 
-/// The budgets that a query would be charged to if it were not shown again.
+/// The budgets that a query would be charged to if its answer were not shown again.
 fn budgets(planned: &Planned) -> BTreeSet<String> {
     let parts = planned.release().analysis().parts().iter();
     let domains = parts.map(|part| part.subject().unit_domain());
@@ -86,7 +87,7 @@ fn budgets(planned: &Planned) -> BTreeSet<String> {
 }
 
 impl ReadAsPublic {
-    /// These tables, as they were declared when a statement that is charged was planned.
+    /// These tables, as they were declared when a charged statement was planned.
     pub(super) fn of<'a>(
         tables: impl Iterator<Item = &'a Table>,
         declared: CatalogVersion,
@@ -97,19 +98,19 @@ impl ReadAsPublic {
 }
 
 impl Session {
-    /// Runs each private aggregate once, and begins with the public plan over what was released.
+    /// Runs each private aggregate once, and starts the public plan over the releases.
     ///
     /// # Errors
-    /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is
-    /// damaged.
+    /// [`Error::Execution`]; for a query that reads no private row, also that the ledger it reads
+    /// is damaged.
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
         let (planned, prepared, charge, to_keep, text) = paid.into_parts();
         let is_charged = charge.is_some();
-        // The pace of reading a private file tells its size: analysts see that of public ones
-        // alone.
+        // The pace of reading a private file reveals its size, so analysts see only that of public
+        // files.
         let is_seen = self.is_owner() || planned.release().analysis().parts().is_empty();
         let shown = self.watched.show(is_seen.then(|| planned.open().reading()));
-        // It holds plans, and would make the futures around it too large for a stack.
+        // The future holds plans, and would make the futures around it too large for a stack.
         let running = Box::pin(exec::run(prepared, planned.release(), charge, state)).await;
         let is_public = planned.release().analysis().parts().is_empty();
         let Running { drawn, rows, charge } = match running {
@@ -121,8 +122,8 @@ impl Session {
                 return Err(failed(&error, is_charged, is_public));
             }
         };
-        // Where somebody wrote into a file since, the claims are about other rows than these:
-        // nothing leaves.
+        // If somebody wrote to a file since, the verified constraints hold for other rows than
+        // these, and nothing may leave the engine.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
         }
@@ -130,7 +131,7 @@ impl Session {
         let mut notes = Vec::new();
         if let Some(charge) = &charge {
             let kept = self.keep(charge.sequence(), to_keep, text, &planned, &drawn.batches).await;
-            // It is paid for, and cannot be drawn again for the same charge.
+            // The answer is paid for, and cannot be drawn again for the same charge.
             if kept.is_err() {
                 notes.push(NOT_KEPT.to_owned());
             }
@@ -160,8 +161,8 @@ impl Session {
         Ok(Ran { planned, drawn, receipt, notes, rows, left, collected, _shown: shown })
     }
 
-    /// What is left of budgets by name; nothing where that cannot be read, since what was paid for
-    /// is shown in any case.
+    /// What budgets have left, by name. Empty if that cannot be read, because a paid answer is
+    /// shown in any case.
     pub(super) async fn left_now(&self, names: BTreeSet<String>) -> Vec<(String, Spend)> {
         let analyst = self.analyst.clone();
         let states = at_vault(&self.inner.vault, move |vault| vault.budgets_for(&analyst)).await;
@@ -170,8 +171,7 @@ impl Session {
         states.filter(|(name, _)| names.contains(name)).collect()
     }
 
-    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is
-    /// asked again.
+    /// Keeps the draws of a paid query. If that fails, the next query draws and pays again.
     ///
     /// # Errors
     /// The vault's own.
@@ -185,7 +185,7 @@ impl Session {
     ) -> Result<(), Error> {
         let mut draws = Vec::new();
         for one in to_keep {
-            // A public table that changed since the key was made would be another one's draw.
+            // If a public table changed since the key was made, the draw belongs to another key.
             if RowsOf::unit(&self.inner, planned, &one.unit).as_ref() != Some(&one.rows) {
                 continue;
             }
@@ -201,8 +201,8 @@ impl Session {
         at_vault(&self.inner.vault, keep).await
     }
 
-    /// Withholds what was read of tables as public ones that are not public any more, or not the
-    /// same.
+    /// Withholds an answer that was read from tables as public ones, if one of them is no longer
+    /// public, or no longer the same.
     pub(crate) fn still_public(&self, read: &ReadAsPublic) -> Result<(), Error> {
         let ReadAsPublic { tables, declared, is_charged } = read;
         if tables.is_empty() {
@@ -251,7 +251,7 @@ impl Ran {
             let batch = batch.project(&columns)?;
             let own = batch.schema();
             let fields = own.fields().iter().zip(self.drawn.schema.fields());
-            // Columns have the headings of the answer.
+            // The columns get the headings of the answer.
             let headed = fields.map(|(own, shown)| own.as_ref().clone().with_name(shown.name()));
             let schema = Arc::new(Schema::new(headed.collect::<Vec<_>>()));
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -265,7 +265,7 @@ impl Ran {
     /// All rows.
     ///
     /// # Errors
-    /// As [`Ran::next`], and [`Error::Execution`] if they do not fit into the memory of the engine.
+    /// As [`Ran::next`], and [`Error::Execution`] if they do not fit into the engine's memory.
     pub(super) async fn all(&mut self) -> Result<Vec<RunningRows>, Error> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await? {
@@ -280,8 +280,8 @@ fn is_released(table: &Table) -> bool {
     matches!(table.source, Source::Released { .. })
 }
 
-/// The error of a run that failed. Where a statement reads public tables alone, it says what was
-/// wrong with a row.
+/// The error of a failed run. If a statement reads only public tables, it says what was wrong with
+/// a row.
 fn failed(error: &DataFusionError, is_charged: bool, is_public: bool) -> Error {
     match exec::vault_error(error) {
         Some(error) if !is_charged => error.into(),

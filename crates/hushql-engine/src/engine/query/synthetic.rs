@@ -1,8 +1,9 @@
-//! The life of a synthetic table: the stages of a query, with rows in the place of releases.
+//! The life of a synthetic table: the stages of a query, with rows instead of releases.
 //!
-//! In: a statement. Out: new rows, which are paid for. Each stage takes what only the stage before
-//! it makes. Up to the charge no row of a person is read; after it, private rows are seen by
-//! [`exec::read_rows`] alone, and come out of it as counts for those who add noise to them.
+//! In: a statement. Out: new rows, which are paid for. Each stage takes the type that only the
+//! stage before it makes. No private row is read before the charge. After it, only
+//! [`exec::read_rows`] sees private rows, and it yields nothing but counts, to which its callers
+//! add noise.
 //!
 //! ```text
 //! bind ─▶ private_rows ─▶ synthetic ─▶ due ─▶ prepare_rows ─▶ charge ─▶ read_rows ─▶ Plan::run ─▶ values
@@ -41,10 +42,10 @@ use crate::resources::{Clock, Resources};
 use crate::sampler::QueryRng;
 use crate::synthetic::{Made, Progress};
 
-/// Bytes of a stored table beside its rows, at most.
+/// The most bytes that a stored table has besides its rows.
 const AROUND: usize = 1 << 17;
 
-/// A synthetic table that is planned, and what it asks of the ledger.
+/// A planned synthetic table, with its request to the ledger.
 #[derive(Debug)]
 pub(crate) struct DueRows {
     release: SyntheticRelease,
@@ -54,7 +55,7 @@ pub(crate) struct DueRows {
 }
 
 impl DueRows {
-    /// What is measured, and how.
+    /// What the table measures, and how.
     pub(crate) fn release(&self) -> &SyntheticRelease {
         &self.release
     }
@@ -64,7 +65,7 @@ impl DueRows {
         self.cost
     }
 
-    /// Bytes that counts, models and rows made take; known without a row.
+    /// The bytes that counts, models and new rows take. They do not depend on private rows.
     fn memory(&self) -> usize {
         let task = self.release.task();
         let asked = task.rows.and_then(|rows| usize::try_from(rows).ok());
@@ -73,7 +74,7 @@ impl DueRows {
         self.release.plan().bytes().saturating_add(rows)
     }
 
-    /// Which cells of people it is charged to, in words; nothing where people have none.
+    /// The cells of people that it is charged to, in words; empty if the people have no cells.
     pub(crate) fn cells_told(&self) -> Vec<String> {
         cells_told(&self.release, &self.declared)
     }
@@ -84,8 +85,8 @@ impl DueRows {
     }
 }
 
-/// A synthetic table is charged to all cells of its people: nothing shows that its rows are of some
-/// of them.
+/// The sentence about cells. A synthetic table is charged to all cells of its people, because
+/// nothing shows that its rows belong to some of them only.
 fn cells_told(release: &SyntheticRelease, declared: &DeclaredState) -> Vec<String> {
     let cells = declared.catalog.cells_of(release.rows().subject().unit_domain());
     let column = cells.map(|cells| cells.column);
@@ -111,20 +112,20 @@ struct ReadyRows {
     prepared: PreparedRows,
 }
 
-/// A synthetic table that is paid for, and waits to be made.
+/// A synthetic table that is paid for, and whose rows are not made yet.
 pub(crate) struct PaidRows {
     release: SyntheticRelease,
     declared: DeclaredState,
     prepared: PreparedRows,
     charge: Charge,
-    /// How the statement was written.
+    /// The text of the statement.
     text: String,
     most_rows: usize,
-    /// Bytes that counts, models and rows made take.
+    /// The bytes that counts, models and new rows take.
     memory: usize,
 }
 
-/// New rows, and what is known of them. Public.
+/// New rows, with their description. All of this is public.
 pub(crate) struct MadeRows {
     pub(crate) release: SyntheticRelease,
     pub(crate) rows: RecordBatch,
@@ -135,10 +136,10 @@ pub(crate) struct MadeRows {
 }
 
 impl Session {
-    /// Stages 2 to 4, and what the ledger will be asked for.
+    /// Stages 2 to 4, and the request to the ledger.
     ///
     /// # Errors
-    /// As those of a query; also a refusal of more rows than fit into the vault.
+    /// Those of a query, and a refusal of more rows than fit into the vault.
     pub(crate) fn due_rows(
         &self,
         statement: &SyntheticStatement,
@@ -188,7 +189,7 @@ impl Session {
             sensitivity: release.sensitivity_text(),
             loss: release.loss().clone(),
             shared: false,
-            // Nothing shows that the rows are of one cell of people.
+            // Nothing shows that the rows belong to one cell of people.
             cells: None,
         };
         let request = ChargeRequest {
@@ -217,7 +218,7 @@ impl Session {
         }
     }
 
-    /// What each touched budget would have left after the charge.
+    /// What each affected budget would have left after the charge.
     ///
     /// # Errors
     /// [`Error::Budget`] if a budget does not allow the charge, and the vault's own.
@@ -225,7 +226,7 @@ impl Session {
         Ok(self.inner.vault.quote(&due.request)?)
     }
 
-    /// Stages 2 to 5. What no budget could pay is refused before it is prepared.
+    /// Stages 2 to 5. A statement that no budget could pay for is refused before it is prepared.
     fn ready_rows(
         &self,
         statement: &SyntheticStatement,
@@ -237,7 +238,7 @@ impl Session {
         let (catalog, open) = (&due.declared.catalog, &due.declared.open);
         let rows = due.release.rows();
         for name in rows.subject().tables().iter().chain(rows.public()) {
-            // Rows that were read while it was planned have a name of the engine's own.
+            // Rows that planning read have one of the engine's own names.
             if let Some(table) = catalog.table(name) {
                 open.check(table)?;
             }
@@ -256,7 +257,7 @@ impl Session {
         Ok(ReadyRows { due, prepared })
     }
 
-    /// Stages 2 to 6, again where the declarations change in between.
+    /// Stages 2 to 6. They are repeated if the declarations change in between.
     pub(crate) async fn paid_rows(
         &self,
         statement: &SyntheticStatement,
@@ -291,11 +292,11 @@ impl Session {
         Ok(PaidRows { release, declared, prepared, charge, text, most_rows, memory })
     }
 
-    /// Stage 7: reads the private rows once, and makes new ones of noisy counts of them.
+    /// Stage 7: reads the private rows once, and makes new rows from noisy counts.
     ///
     /// # Errors
-    /// [`Error::Execution`], whatever fails; or that a table which was read as a public one is
-    /// public no more.
+    /// [`Error::Execution`] for every failure; or an error that says that a table which was read as
+    /// a public one is no longer public.
     pub(crate) async fn made_rows(
         &self,
         paid: PaidRows,
@@ -343,11 +344,12 @@ impl Session {
         let mut rng = QueryRng::from_os().map_err(|_| Error::Execution)?;
         let limits = ReadingLimits { deadline: clock.deadline(), memory };
         let rows = exec::read_rows(prepared, &release, charge, state, limits, &mut rng);
-        // A panic on some row, an overrun and a failed read each depend on the rows: one error for
-        // all of them.
+        // A panic on a row, a timeout and a failed read all depend on the rows, so they have one
+        // error.
         let rows = clock.limit(crate::guard::poll(Box::pin(rows))).await.flatten();
         let rows = rows.and_then(Result::ok).ok_or(Error::Execution)?;
-        // Where somebody wrote into a file since, the claims are about other rows than these.
+        // If somebody wrote to a file since, the verified constraints hold for other rows than
+        // these.
         if !declared.open.is_unchanged() {
             return Err(Error::Execution);
         }
@@ -362,7 +364,7 @@ impl Session {
     }
 }
 
-/// The values of the rows made. `None` where there are no values for the codes, which is a fault.
+/// The values of the new rows. `None` if codes have no values, which is a fault of the engine.
 fn values(release: &SyntheticRelease, made: &Made, rng: &mut QueryRng) -> Option<RecordBatch> {
     let columns = release.rows().columns();
     if columns.len() != made.columns.len() {
@@ -379,7 +381,7 @@ fn values(release: &SyntheticRelease, made: &Made, rng: &mut QueryRng) -> Option
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).ok()
 }
 
-/// A number of rows beside a noisy one.
+/// A number of rows as a float, to compare it with a noisy one.
 fn rows_of(rows: usize) -> f64 {
     rows.to_f64().unwrap_or(f64::MAX)
 }

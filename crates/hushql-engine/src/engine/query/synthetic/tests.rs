@@ -1,4 +1,5 @@
-//! What is counted of private rows, against brute force; and that nothing else depends on them.
+//! Compares the counts of private rows with brute force, and tests that nothing else depends on the
+//! rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +18,8 @@ type Visit = (i64, Option<&'static str>, Option<i64>);
 
 const WARDS: [&str; 3] = ["A", "B", "C"];
 
-/// Random visits of up to `patients` patients; wards and stays may be missing, or beyond what is
-/// declared.
+/// Random visits of up to `patients` patients; wards and stays may be missing, or outside of their
+/// domains.
 fn visits(rng: &mut QueryRng, patients: u64, most: u64) -> Vec<Visit> {
     let mut all = Vec::new();
     for patient in 0..patients {
@@ -35,7 +36,7 @@ fn visits(rng: &mut QueryRng, patients: u64, most: u64) -> Vec<Visit> {
     all
 }
 
-/// An engine over these visits, whose unit is declared so.
+/// An engine over these visits, with this declaration of the unit.
 async fn engine(folder: &Path, visits: &[Visit], unit: &str) -> Engine {
     let mut text = "id,patient,ward,stay\n".to_owned();
     for (id, (patient, ward, stay)) in visits.iter().enumerate() {
@@ -61,7 +62,7 @@ async fn engine(folder: &Path, visits: &[Visit], unit: &str) -> Engine {
     engine
 }
 
-/// The marginals of a statement: of each column, and of both.
+/// The marginals of a statement: of each column, and of both together.
 async fn counted(engine: &Engine, sql: &str) -> (SyntheticRelease, Vec<Vec<i64>>) {
     let session = engine.analyst("lab").unwrap();
     let statement = match session.parse(sql) {
@@ -73,7 +74,7 @@ async fn counted(engine: &Engine, sql: &str) -> (SyntheticRelease, Vec<Vec<i64>>
     let paid = session.paid_rows(&statement, &clock, &state).await;
     let PaidRows { release, prepared, charge, .. } =
         paid.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    // Rows of units are bounded, whatever there is below.
+    // The rows of units are bounded, whatever the plan below is.
     assert_eq!(prepared.plan().name() == "SampleContributionsExec", release.rows().has_unit());
     let mut rng = QueryRng::seeded_for_tests(1);
     let limits = ReadingLimits { deadline: clock.deadline(), memory: 0 };
@@ -90,7 +91,7 @@ const QUERY: &str = "SELECT ward, stay FROM visits WHERE stay >= 2 OR stay IS NU
 fn rows_of(visits: &[Visit]) -> BTreeMap<i64, Vec<(usize, usize)>> {
     let mut all: BTreeMap<i64, Vec<(usize, usize)>> = BTreeMap::new();
     for (patient, ward, stay) in visits {
-        // What is beyond the domain is clamped, and passes the filter or not after that.
+        // A stay outside of its domain is clamped before the filter.
         let stay = stay.map(|stay| stay.clamp(0, 20));
         if stay.is_some_and(|stay| stay < 2) {
             continue;
@@ -143,7 +144,7 @@ async fn counted_marginals_are_those_of_the_rows() {
                 assert_eq!(cells.iter().sum::<i64>(), i64::try_from(kept).unwrap());
                 assert!(cells.iter().zip(most_in).all(|(own, most)| own <= most));
             }
-            // All marginals are of the same rows.
+            // All marginals count the same rows.
             let of_both = (0..4).map(|ward| cells[2][ward * 22..][..22].iter().sum::<i64>());
             assert_eq!(cells[0], of_both.collect::<Vec<_>>());
         }
@@ -185,7 +186,7 @@ async fn one_unit_moves_a_marginal_by_no_more_than_its_sensitivity() {
             let others: Vec<Visit> = all.iter().filter(|v| v.0 != patient).copied().collect();
             let neighbour = engine(folder.path(), &others, "(patient) MAX ROWS 6").await;
             let (own, without) = counted(&neighbour, &sql).await;
-            // Codes, sets, cost and sensitivity do not know who is there.
+            // Codes, sets, cost and sensitivity do not depend on the patients.
             assert_eq!(own.plan_text(), release.plan_text());
             assert_eq!(own.loss(), release.loss());
             for (with, without) in with_all.iter().zip(&without) {
@@ -251,7 +252,7 @@ async fn values_come_out_with_the_types_of_the_query() {
     assert_eq!(rows.column(0).null_count(), 1);
 }
 
-/// A table `t` in memory, of which every row is a unit, within these resources.
+/// An engine with these resources and a table `t` in memory, each of whose rows is a unit.
 async fn numbers(rows: i64, resources: Resources) -> Engine {
     let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
     let column = |size: i64| -> ArrayRef {
@@ -277,8 +278,8 @@ fn spent(engine: &Engine) -> i64 {
     engine.owner().budgets().unwrap()[0].spent.nano
 }
 
-/// Codes count as memory: few rows fit beside what is set aside before, and many do not, which is
-/// the constant error.
+/// Codes count as memory. A few rows fit beside the advance; many do not, and end with the constant
+/// error.
 #[tokio::test]
 async fn codes_of_rows_count_as_memory() {
     let sql = "CREATE SYNTHETIC TABLE s WITH (rows=100) AS AIM(eps=1, delta=1e-9) SELECT a, b, c, d FROM t";
@@ -298,7 +299,7 @@ async fn codes_of_rows_count_as_memory() {
     }
 }
 
-/// Waits until no more memory is set aside than before.
+/// Waits until the pool holds no more memory than before.
 fn given_back(pool: &dyn datafusion::execution::memory_pool::MemoryPool, before: usize) {
     let freed = || {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -307,13 +308,13 @@ fn given_back(pool: &dyn datafusion::execution::memory_pool::MemoryPool, before:
     assert!((0..4_000).any(|_| freed()), "{before}, and {} now", pool.reserved());
 }
 
-/// What is needed before a row is read.
+/// The memory that a statement needs before it reads a row.
 async fn needed(sql: &str) -> usize {
     let (operators, own) = parts_of_needed(sql).await;
     operators + own
 }
 
-/// What counts, models and rows made need of it.
+/// The part of this memory for counts, models and new rows.
 async fn due(sql: &str) -> usize {
     parts_of_needed(sql).await.1
 }
@@ -330,8 +331,8 @@ async fn parts_of_needed(sql: &str) -> (usize, usize) {
     (ready.prepared.memory(&state), ready.due.memory())
 }
 
-/// Rounds and the share of the budget show while rows are made; a statement that is dropped then
-/// frees its memory soon, its charge stands, and there is no table.
+/// The rounds and the share of the budget are shown while rows are made. If the statement is
+/// dropped, its memory is soon free, its charge stands, and there is no table.
 #[tokio::test]
 async fn dropped_statements_end() {
     let engine = numbers(2_000, Resources::default()).await;
@@ -340,7 +341,7 @@ async fn dropped_statements_end() {
     let own = due(sql).await;
     let state = lab.state(&lab.clock());
     let pool = Arc::clone(&state.runtime_env().memory_pool);
-    // What look-ups keep, the engine keeps.
+    // The memory of look-ups belongs to the engine.
     let before = pool.reserved();
     let mut seen = Vec::new();
     {
@@ -362,8 +363,8 @@ async fn dropped_statements_end() {
     assert!(lab.execute("SHOW SYNTHETIC s").await.is_err());
 }
 
-/// Whatever becomes of a statement, the memory that it set aside is free afterwards: where only one
-/// fits at a time, the next one runs.
+/// The memory of a statement is free afterwards, however the statement ends: if only one fits at a
+/// time, the next one runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_is_given_back() {
     let sql = |name: &str| {
@@ -386,14 +387,14 @@ async fn memory_is_given_back() {
             assert!(ended.await.is_err(), "a thousand rounds take longer");
         }
         assert!(pool.reserved() > before, "{turn}");
-        // Its memory is set aside while it runs: another one fails, and the charge of that stands.
+        // While it runs, its memory is taken: another statement fails, and its charge stands.
         if turn == 0 {
             assert!(matches!(lab.execute(aim).await, Err(Error::Execution)));
         }
         drop(running);
         given_back(&*pool, before);
     }
-    // One that ends, and one whose time is over.
+    // A statement that ends properly, and one whose time is over.
     lab.execute(aim).await.unwrap();
     given_back(&*pool, before);
     let resources = Resources::default().with_time(Some(std::time::Duration::from_secs(1)));
