@@ -1,7 +1,7 @@
 //! Advice for common mistakes in a text that does not parse.
 //!
-//! In: a text and the parser's error. Out: what to write instead, at the place of the mistake, or
-//! the parser's error if the mistake is not a known one. This module sees only texts that the
+//! In: a text and the parser's error. Out: what to write instead, with the position of the mistake.
+//! If the mistake is not a known one, the parser's error. This module sees only texts that the
 //! parser rejected.
 //!
 //! ```text
@@ -17,7 +17,7 @@ use crate::dialect::synthetic_options::SyntheticMethod;
 use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::nearest;
 
-/// How many tokens before the place of an error are searched for a mistake.
+/// The number of tokens before the position of an error that are searched for a mistake.
 const REACH: usize = 12;
 
 const SELECTORS: [&str; 4] = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"];
@@ -70,7 +70,7 @@ impl Tokens {
         Some(DialectError::syntax(message, Some((start.line, start.column))))
     }
 
-    /// The error for a text that ends too early, with the place of its end.
+    /// The error for a text that ends too early, at the position of its end.
     fn after_all(&self, message: &str) -> Option<DialectError> {
         let expected = message.strip_suffix("found: EOF")?;
         let last = self.0.iter().rev().find(|token| token.token != Token::EOF)?;
@@ -131,7 +131,7 @@ impl Tokens {
         }
     }
 
-    /// A word that takes the parameters of a mechanism but does not name one.
+    /// A word that has the parameters of a mechanism but does not name one.
     fn misspelt(&self, i: usize) -> Option<DialectError> {
         let parameter = self.word(i + 2)?;
         let is_mechanism = self.is(i + 1, &Token::LParen)
@@ -158,7 +158,7 @@ impl Tokens {
         self.said(i, message)
     }
 
-    /// A misspelt clause, which the parser reads as a name; and KEYS without keys.
+    /// A misspelt clause, which the parser reads as a name, or KEYS without keys.
     fn clause(&self, here: usize) -> Option<DialectError> {
         if self.word(here).is_some_and(|word| word.value.eq_ignore_ascii_case("keys")) {
             let message = "KEYS needs its keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN";
@@ -177,8 +177,8 @@ impl Tokens {
         self.said(before, format!("did you mean {clause} instead of {word}?"))
     }
 
-    /// `* RENAME (…)` and the like, which other dialects have. The parser gives up at the star or
-    /// behind it.
+    /// `* RENAME (…)` and similar syntax of other dialects. The parser gives up at the star or
+    /// after it.
     fn after_all_columns(&self, here: usize) -> Option<DialectError> {
         let star = if self.is(here, &Token::Mul) { here } else { here.checked_sub(1)? };
         let word = self.word(star + 1).filter(|_| self.is(star, &Token::Mul))?;

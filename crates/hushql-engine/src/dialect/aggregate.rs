@@ -1,4 +1,4 @@
-//! Reads aggregate calls: what a mechanism releases, and what scores a candidate.
+//! Reads aggregate calls: the operand of a mechanism, or the score of a candidate.
 //!
 //! In: a parser at the start of a call, or the call as sqlparser read it. Out: an
 //! [`AggregateCall`], its arguments and its FILTER. An unexpected part of a call is an error;
@@ -43,8 +43,8 @@ pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
     known.map(|(_, instead)| *instead)
 }
 
-/// The name of an aggregate's column: the call as written, its name in lower case, without named
-/// bounds.
+/// The name of an aggregate's column: the call as written, with its name in lower case and without
+/// named bounds.
 pub(super) fn column_name(function: &sql::Function) -> String {
     let mut named = function.clone();
     let name = function.name.to_string().to_lowercase();
@@ -55,19 +55,19 @@ pub(super) fn column_name(function: &sql::Function) -> String {
     named.to_string()
 }
 
-/// A call with arguments and FILTER, and perhaps WITHIN GROUP, but no other clause.
+/// A call with arguments, and perhaps FILTER and WITHIN GROUP, but no other clause.
 pub(super) struct PlainCall {
     pub(super) args: Vec<sql::FunctionArg>,
     pub(super) filter: Option<Box<Expr>>,
     pub(super) within_group: Vec<sql::OrderByExpr>,
-    /// The name of its column.
+    /// The name of the call's column.
     pub(super) text: String,
 }
 
-/// Reads a call that the dialect has a meaning of its own for; `None` for a call with other
+/// Reads a call to which the dialect gives a meaning of its own. `None` for a call with other
 /// clauses.
 pub(super) fn plain_call(parser: &mut Parser) -> Result<Option<PlainCall>, ParserError> {
-    // Not as an expression, which would begin with the same call again.
+    // Reading an expression would read the same call again, without end.
     let name = parser.parse_object_name(false)?;
     let Expr::Function(function) = parser.parse_function(name)? else { return Ok(None) };
     let text = column_name(&function);
@@ -92,8 +92,8 @@ pub(super) fn plain_call(parser: &mut Parser) -> Result<Option<PlainCall>, Parse
     Ok(clauses.is_empty().then_some(PlainCall { args, filter, within_group, text }))
 }
 
-/// Reads exactly one aggregate call, with its FILTER and its name; `expected` describes it for the
-/// error.
+/// Reads exactly one aggregate call, with its FILTER and the name of its column. `expected`
+/// describes the call in the error.
 pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedParts, ParserError> {
     let at = parser.peek_token();
     let expr = parser.parse_prefix()?;
@@ -108,7 +108,7 @@ pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedPart
     }
 }
 
-/// Splits an aggregate's function call into its parts; the error is a sentence without a position.
+/// Splits the call of an aggregate into its parts. The error is a sentence without a position.
 pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, String> {
     let sql::Function {
         name,
@@ -165,7 +165,7 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         && let [Expr::Value(counted)] = arguments.as_slice()
         && matches!(&counted.value, sql::Value::Number(text, _) if text == "0" || text == "1")
     {
-        // It counts the rows as COUNT(*) does, and is the same question.
+        // This counts rows as COUNT(*) does, so it is the same release.
         (parsed.star, arguments) = (true, vec![number("1")]);
     }
     if function == AggregateName::Quantile {

@@ -1,7 +1,7 @@
 //! The parts of SQL that the dialect accepts, node by node: an allow-list.
 //!
-//! The code destructures each node field by field. A field that is not handled does not compile,
-//! and a clause that is not on the list is refused by name.
+//! The code destructures each node field by field, so a field that is not handled does not compile.
+//! A clause that is not on the list is refused by name.
 
 use sqlparser::ast::{self as sql, Expr, TableFactor};
 
@@ -14,7 +14,7 @@ pub(super) fn absent(is_absent: bool, clause: &str) -> Result<(), DialectError> 
     instead(is_absent, clause, "the query without it")
 }
 
-/// The same, with what says as much in the dialect.
+/// Refuses a clause that is set and not allowed, and says what to write instead.
 pub(super) fn instead(is_absent: bool, clause: &str, hint: &str) -> Result<(), DialectError> {
     if is_absent {
         return Ok(());
@@ -23,7 +23,8 @@ pub(super) fn instead(is_absent: bool, clause: &str, hint: &str) -> Result<(), D
     Err(Refusal::new(Reason::Clause, clause, message, hint).into())
 }
 
-/// Refuses the clauses of a SELECT that are not standard, with its joins and the options after `*`.
+/// Refuses parts of a SELECT that are not standard: its clauses, its joins and the options after
+/// `*`.
 pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> {
     let sql::Select {
         select_token: _,
@@ -99,7 +100,7 @@ pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> 
     Ok(())
 }
 
-/// Refuses EXCEPT ALL and INTERSECT ALL, whose rows the planner does not count.
+/// Refuses EXCEPT ALL and INTERSECT ALL, because the planner does not count their rows.
 pub(super) fn set_operation(
     op: sql::SetOperator,
     quantifier: sql::SetQuantifier,
@@ -122,8 +123,7 @@ pub(super) fn set_operation(
     instead(is_union || !counts, &format!("{op} ALL"), &hint)
 }
 
-/// Refuses joins that are not standard, and joins without a condition, whose condition was
-/// forgotten.
+/// Refuses joins that are not standard, and joins whose condition was forgotten.
 fn standard_joins(joined: &sql::TableWithJoins) -> Result<(), DialectError> {
     let sql::TableWithJoins { relation: first, joins } = joined;
     for sql::Join { relation, global, join_operator } in joins {
@@ -144,7 +144,7 @@ fn standard_joins(joined: &sql::TableWithJoins) -> Result<(), DialectError> {
     Ok(())
 }
 
-/// What the columns of a table are named by.
+/// The name that stands before the columns of a table.
 fn named(factor: &TableFactor) -> String {
     let (name, alias) = match factor {
         TableFactor::Table { name, alias, .. } => (Some(name.to_string()), alias.as_ref()),
@@ -169,7 +169,7 @@ fn standard_join(operator: &sql::JoinOperator) -> bool {
     join_constraint(operator).is_some()
 }
 
-/// The constraint of a join of standard SQL; the other kinds of join are refused as a whole.
+/// The constraint of a join of standard SQL. Other kinds of join have none here, and are refused.
 fn join_constraint(operator: &sql::JoinOperator) -> Option<&sql::JoinConstraint> {
     use sql::JoinOperator as J;
     match operator {
@@ -239,7 +239,7 @@ pub(super) fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
     }
 }
 
-/// Accepts the expressions of the dialect; the analysis decides which of them may occur below a
+/// Accepts the expressions of the dialect. The analysis decides which of them may stand below a
 /// release.
 pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
     match expr {
@@ -296,7 +296,7 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Subquery(_)
         | Expr::Tuple(_)
         | Expr::Interval(_)
-        // GROUP BY alone has it, and every other way to write its sets has become it.
+        // Only GROUP BY contains it. All other spellings of grouping sets have been replaced by it.
         | Expr::GroupingSets(_) => Ok(()),
         other => {
             let hint = plain(other).unwrap_or_else(|| "the query without it".to_owned());
@@ -305,7 +305,7 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
     }
 }
 
-/// What says the same as an expression that is not part of the dialect.
+/// The same expression in the dialect, for one that is not part of it.
 fn plain(expr: &Expr) -> Option<String> {
     let is_query = |expr: &Expr| matches!(expr, Expr::Subquery(_));
     // The values of ARRAY[…] or (…), or a query, in parentheses.
@@ -354,7 +354,7 @@ fn plain(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Refuses a parameter that no value has replaced, also one that is not an expression: `DATE $1`.
+/// Refuses a parameter without a value, even if it is not an expression, as in `DATE $1`.
 pub(super) fn value(value: &sql::ValueWithSpan) -> Result<(), DialectError> {
     match &value.value {
         sql::Value::Placeholder(name) => Err(Refusal::new(
@@ -398,7 +398,7 @@ fn star_counts(name: &sql::ObjectName, args: &sql::FunctionArguments) -> Result<
     .into())
 }
 
-/// `FETCH FIRST n ROWS ONLY` as `LIMIT n`. The planner would drop it.
+/// Turns `FETCH FIRST n ROWS ONLY` into `LIMIT n`, because the planner would drop FETCH.
 pub(super) fn fetched(
     fetch: &mut Option<sql::Fetch>,
     limit_clause: &mut Option<sql::LimitClause>,
@@ -442,7 +442,7 @@ pub(super) fn limit(clause: &sql::LimitClause) -> Result<(), DialectError> {
     Ok(())
 }
 
-/// Whether a number of rows is a literal.
+/// True if a number of rows is a literal.
 fn is_written_out(rows: &Expr) -> bool {
     match rows {
         Expr::Value(value) => match &value.value {

@@ -1,6 +1,6 @@
 //! The amounts of privacy budgets: the clauses LIMIT, ACCOUNTANT, PER QUERY and SPENT.
 //!
-//! In: a parser behind the clause's first word. Out: exact amounts, not yet in whole units of the
+//! In: a parser after the clause's first word. Out: exact amounts, not yet in whole units of the
 //! ledger.
 //!
 //! ```text
@@ -188,7 +188,7 @@ pub(super) fn parse_delta(value: &Literal) -> Option<Delta> {
     value.text()?.parse().ok()
 }
 
-/// What an amount of this name may be.
+/// The allowed range of an amount with this name.
 fn range_of(name: &str) -> &'static str {
     match name {
         "delta" | "default_delta" | "max_delta" => "a number between 0 and 1, at least 1e-18",

@@ -1,7 +1,7 @@
-//! What a release is asked for, in the parentheses of its mechanism: a cost or an accuracy, and
+//! The parameters of a release, in the parentheses of its mechanism: a cost or an accuracy, and
 //! bounds.
 //!
-//! In: values that the parser has checked. Out: the same as text that parses back to them.
+//! In: values that the parser has checked. Out: text that parses back to them.
 //!
 //! ```text
 //! Parameters { epsilon: Some(1), rows: Some(2), … }  ⇄  eps=1, rows=2
@@ -24,21 +24,21 @@ pub struct Parameters {
     pub groups: Option<u64>,
     /// A unit counts with at most this many rows in a group.
     pub rows: Option<u64>,
-    /// `rows=auto`: the bound on what a unit contributes in all is chosen, and paid for, with the
-    /// release.
+    /// `rows=auto`: the bound on a unit's whole contribution is chosen by the release, which pays
+    /// for it.
     pub rows_auto: bool,
     /// A unit counts with at most this many rows in all.
     pub total_rows: Option<u64>,
     /// `monotonic=false`: calibrate by twice the largest change of a score.
     pub monotonic: Option<bool>,
-    /// The accuracy that is asked for instead of a cost, in units of the answer.
+    /// The requested accuracy, in units of the answer, instead of a cost.
     pub within: Option<Rational>,
-    /// Groups with so many units come out, which is asked for instead of a cost, or of a larger one
-    /// than `within` takes.
+    /// Groups with at least this many units come out. It is asked for instead of a cost, or beside
+    /// `within`, whose cost it may raise.
     pub complete_above: Option<u64>,
     /// The confidence of `within` and `complete_above`, between 0 and 1; 0.95 if absent.
     pub confidence: Option<Rational>,
-    /// Whether the confidence is that of all groups together.
+    /// True if the confidence holds for all groups together.
     pub jointly: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The clauses that HushQL adds to SQL, as the parser returns them.
 //!
-//! Nothing is checked against a catalog yet. Each type's `Display` writes text that parses back to
-//! the same value.
+//! Nothing is checked against a catalog yet. The `Display` of each type writes text that parses
+//! back to the same value.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Statement {
     Query(QueryStatement),
     /// `EXPLAIN PRIVACY [FORMAT TEXT | JSON] query`.
     ExplainPrivacy {
-        /// The query to explain, or its refusal, which is explained too.
+        /// The query to explain, or its refusal, which can be explained, too.
         query: Result<QueryStatement, Refusal>,
         /// The format of the explanation.
         format: ExplainFormat,
@@ -45,13 +45,13 @@ pub enum Statement {
     CreateReleaseTable {
         /// The table's name.
         name: String,
-        /// Whether a release table of this name is left as it is, and nothing is charged.
+        /// True if an existing release table of this name stays, at no charge.
         if_not_exists: bool,
         /// The query.
         query: Box<QueryStatement>,
     },
-    /// `CREATE SYNTHETIC TABLE name AS AIM(eps=1) query`: rows like those of the query, in the
-    /// vault.
+    /// `CREATE SYNTHETIC TABLE name AS AIM(eps=1) query`: invented rows like those of the query, in
+    /// the vault.
     CreateSyntheticTable(Box<SyntheticStatement>),
     /// `EXPLAIN PRIVACY CREATE SYNTHETIC TABLE …`.
     ExplainSynthetic {
@@ -60,7 +60,7 @@ pub enum Statement {
         /// The format of the explanation.
         format: ExplainFormat,
     },
-    /// A release table is dropped, or who may read it changes.
+    /// A statement that drops a release table, or changes who may read it.
     ReleaseTable(ReleaseTableChange),
     /// An owner's declaration.
     Declare(Box<Declaration>),
@@ -69,7 +69,7 @@ pub enum Statement {
 }
 
 impl Statement {
-    /// The same statement, whose query carries the text of it.
+    /// The statement, whose query now carries the statement's text.
     pub(super) fn with_text(mut self, text: &str) -> Self {
         let query = match &mut self {
             Self::Query(query) | Self::Explain(query) => Some(query),
@@ -97,22 +97,22 @@ pub enum ExplainFormat {
     Json,
 }
 
-/// A query: plain SQL in which a call of a marker function represents each release, and the clauses
-/// themselves.
+/// A query as plain SQL, in which a call of a marker function represents each release, and the
+/// release clauses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryStatement {
-    /// The tree that the planner reads.
+    /// The syntax tree that the planner reads.
     pub tree: Box<sql::Query>,
     /// The releases; a marker's number is its index here.
     pub releases: Vec<ReleaseClause>,
     /// The column whose range `ANALYZE PRIVACY DOMAIN` asks for, if the query is its histogram.
     pub range_of: Option<ColumnName>,
-    /// Whether a program has given NULL as a value of a parameter.
+    /// True if a program gave NULL as the value of a parameter.
     pub null_values: bool,
-    /// How the columns without a name of their own were written, if every column is listed.
+    /// The texts of columns without a name, if every column is listed.
     pub(crate) headings: Vec<Option<String>>,
-    /// How the statement was written that the query is or belongs to, with the values of its
-    /// parameters; the ledger keeps it.
+    /// The text of the statement that contains the query, with the values of its parameters. The
+    /// ledger stores it.
     pub(crate) text: String,
 }
 
@@ -121,13 +121,13 @@ pub struct QueryStatement {
 pub struct SyntheticStatement {
     /// The table's name.
     pub name: String,
-    /// Whether a table of this name is left as it is, and nothing is charged.
+    /// True if an existing table of this name stays, at no charge.
     pub if_not_exists: bool,
-    /// How the rows are made.
+    /// The method that makes the rows.
     pub method: SyntheticMethod,
-    /// The cost, and what else was asked for.
+    /// The cost, and further options.
     pub options: SyntheticOptions,
-    /// The rows that the synthetic ones are to be like; it has no release.
+    /// The query for the rows that the invented ones resemble. It has no release.
     pub query: QueryStatement,
 }
 
@@ -140,17 +140,17 @@ pub struct ColumnName {
     pub column: String,
 }
 
-/// One release as written: a mechanism before what it releases.
+/// One release as written: a mechanism and its operand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReleaseClause {
     /// The mechanism's name.
     pub mechanism: MechanismName,
     /// The parameters in the mechanism's parentheses.
     pub parameters: Parameters,
-    /// What is released.
+    /// The operand: what is released.
     pub operand: Operand,
-    /// Keys given with `GROUP BY x KEYS …`, by position in GROUP BY; as long as GROUP BY when any
-    /// is given. The keys of grouping sets follow each other, set by set.
+    /// Keys given with `GROUP BY x KEYS …`, by position in GROUP BY. As long as GROUP BY if any key
+    /// has KEYS. The keys of grouping sets follow each other, set by set.
     pub keys: Vec<Option<KeysClause>>,
     /// The `privacy_unit_column` of the OPTIONS that implied this release.
     pub unit_column: Option<String>,
@@ -158,11 +158,12 @@ pub struct ReleaseClause {
     pub grouping: Option<Box<GroupingClause>>,
     /// The operand as text, for column names and explanations.
     pub text: String,
-    /// The role of the release if the engine finds the bound of an aggregate.
+    /// The part that the release plays if the engine finds the bound of an aggregate.
     pub finding: Option<Finding>,
-    /// Whether it is made consistent with the releases of the other sets of its ROLLUP, and how.
+    /// How the release is made consistent with those of the other sets of its ROLLUP; `None` if it
+    /// is not.
     pub consistent: Option<Consistent>,
-    /// Whether FRESH stands before it: it is drawn again, also where it could be replayed.
+    /// True if FRESH stands before it: it is drawn again, even where it could be replayed.
     pub fresh: bool,
 }
 
@@ -173,7 +174,7 @@ pub struct GroupingClause {
     pub epsilon: Option<Epsilon>,
     /// The whole δ of OPTIONS.
     pub delta: Option<Delta>,
-    /// How many bare aggregates share them.
+    /// The number of bare aggregates that share them.
     pub bare: usize,
     /// `group_selection_strategy`.
     pub strategy: Option<GroupStrategy>,
@@ -217,7 +218,8 @@ impl MechanismName {
         ("RANDOMIZED_RESPONSE", Self::RandomizedResponse),
     ];
 
-    /// Whether it chooses among candidates; the other mechanisms perturb numbers or answers.
+    /// True if the mechanism chooses among candidates. The others add noise to numbers or randomize
+    /// responses.
     pub fn chooses(self) -> bool {
         match self {
             Self::Exponential
@@ -259,15 +261,15 @@ impl fmt::Display for MechanismName {
     }
 }
 
-/// What is released.
+/// The operand of a mechanism.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
-    /// A candidate is chosen. The marker's arguments are the target and the score's arguments.
+    /// A choice of a candidate. The marker's arguments are the target and the score's arguments.
     Selection(Box<SelectionClause>),
-    /// A number is perturbed, or a value is chosen from a range. The marker's argument is the
+    /// A number with noise, or a value chosen from a range. The marker's argument is the
     /// aggregate's.
     Aggregate(AggregateCall),
-    /// Each row answers by randomized response. The marker's argument is the column.
+    /// A randomized response of each row. The marker's argument is the column.
     Response,
 }
 
@@ -276,15 +278,15 @@ pub enum Operand {
 pub struct SelectionClause {
     /// ARGMAX and so on.
     pub selector: Selector,
-    /// The candidates after IN; if absent, the column's domain.
+    /// The candidates after IN. If absent, the column's domain.
     pub candidates: Option<CandidatesClause>,
-    /// Whether the target is a new name for the candidate inside BY; otherwise it is a group key.
+    /// True if the target is a new name for the candidate inside BY. Otherwise it is a group key.
     pub named: bool,
     /// The aggregate that scores a candidate.
     pub score: AggregateCall,
     /// The score as text, for explanations.
     pub by: String,
-    /// The base measure; if absent, it is uniform.
+    /// The base measure. If absent, it is uniform.
     pub prior: Option<PriorClause>,
 }
 
@@ -293,7 +295,7 @@ pub struct SelectionClause {
 pub enum CandidatesClause {
     /// `IN ('a', 'b')`.
     List(Vec<Literal>),
-    /// `IN RANGE(lo, hi, step)`, or without a step every number in between.
+    /// `IN RANGE(lo, hi, step)`. Without a step, every number in between.
     Range {
         /// The least candidate.
         lo: Literal,
@@ -366,7 +368,7 @@ impl fmt::Display for Selector {
     }
 }
 
-/// An aggregate call; the marker call holds its argument and FILTER.
+/// An aggregate call. The marker call holds its argument and FILTER.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateCall {
     /// Which aggregate.
@@ -423,9 +425,9 @@ pub enum AggregateName {
     Revenue,
     /// A variance or standard deviation.
     Spread(Spread),
-    /// How two columns go together.
+    /// A statistic of two columns.
     Joint(Joint),
-    /// A known aggregate that is refused with a reason of its own.
+    /// A known aggregate that is refused with a message of its own.
     Unsupported(&'static str),
 }
 
@@ -443,12 +445,12 @@ pub enum Spread {
 }
 
 impl Spread {
-    /// Whether it divides by n − 1.
+    /// True if it divides by n − 1.
     pub fn is_sample(self) -> bool {
         matches!(self, Self::VarSamp | Self::StddevSamp)
     }
 
-    /// Whether it is the root of a variance.
+    /// True if it is the square root of a variance.
     pub fn is_root(self) -> bool {
         matches!(self, Self::StddevPop | Self::StddevSamp)
     }
@@ -483,12 +485,12 @@ pub enum Joint {
 }
 
 impl Joint {
-    /// Whether it is a regression, which is called with y first.
+    /// True if it is a regression; these are called with y first.
     pub fn is_regression(self) -> bool {
         matches!(self, Self::RegrSlope | Self::RegrIntercept | Self::RegrR2)
     }
 
-    /// Whether it needs the squares of x, and those of y.
+    /// Whether it needs the squares of x, and whether it needs those of y.
     pub fn needs_squares(self) -> (bool, bool) {
         match self {
             Self::Corr | Self::RegrR2 => (true, true),

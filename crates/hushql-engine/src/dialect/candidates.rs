@@ -2,8 +2,8 @@
 //!
 //! In: a SELECT's expression with its markers, and GROUP BY. Out: the same expression, in which a
 //! call of a reserved function replaces each such name and represents the candidate. A target that
-//! GROUP BY contains remains a key. `bind`, which knows the tables, finds out whether the name is a
-//! column.
+//! GROUP BY contains remains a key. Later `bind`, which knows the tables, finds out whether the
+//! name is a column.
 
 use sqlparser::ast::VisitMut;
 use std::ops::ControlFlow;
@@ -57,7 +57,7 @@ fn is_key(name: &Ident, group_by: &GroupByExpr) -> bool {
     }
 }
 
-/// Whether SQL takes two names for the same: unquoted letters count as lower case.
+/// True if SQL reads two names as the same: unquoted letters count as lower case.
 fn same(a: &Ident, b: &Ident) -> bool {
     folded(a) == folded(b)
 }

@@ -17,7 +17,7 @@ pub(crate) fn options_marker(n: usize) -> String {
     format!("{RESERVED}_options_{n}")
 }
 
-/// The number in a reserved function's name, if it is of this kind.
+/// The number in the name of a reserved function of this kind. `None` for any other name.
 pub(crate) fn numbered(name: &str, kind: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix(kind)?.parse().ok()
 }
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The settings for groups, where `bare` aggregates share the cost.
+    /// The settings for groups, if `bare` aggregates share the cost.
     pub(crate) fn grouping(&self, bare: usize) -> GroupingClause {
         GroupingClause {
             epsilon: self.parameters.epsilon.clone(),
@@ -44,13 +44,13 @@ impl Options {
     }
 }
 
-/// The clauses that the hooks have read so far, by number.
+/// The clauses that the parser's hooks have read so far, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Clauses {
     pub(crate) releases: Vec<ReleaseClause>,
     pub(crate) keys: Vec<KeysClause>,
     pub(crate) options: Vec<Options>,
-    /// How many sets of ROLLUP, CUBE and GROUPING SETS there are.
+    /// The number of sets of ROLLUP, CUBE and GROUPING SETS.
     pub(crate) sets: usize,
     /// The releases that are written as MODE.
     pub(crate) modes: Vec<usize>,
@@ -98,7 +98,7 @@ pub(crate) fn expect_word(parser: &mut Parser, word: &str) -> Result<(), ParserE
     }
 }
 
-/// Whether the next word is this one; if so, consumes it.
+/// Consumes the next word if it is this one. Returns whether it was.
 pub(crate) fn take_word(parser: &mut Parser, word: &str) -> bool {
     let found = word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case(word));
     if found {

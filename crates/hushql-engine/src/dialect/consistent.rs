@@ -1,16 +1,14 @@
-//! `ROLLUP (…) CONSISTENT [NONNEGATIVE] [INTEGER]`: numbers of which each is the sum of those below
-//! it.
+//! `ROLLUP (…) CONSISTENT [NONNEGATIVE] [INTEGER]`: each number is the sum of the numbers below it.
 //!
 //! In: the tokens of a statement, and later its GROUP BY and releases. Out: a GROUP BY as sqlparser
-//! reads it, and the words beside the releases that they are about: the counts and sums of the
-//! SELECT.
+//! reads it, and the words CONSISTENT and so on at the counts and sums of the SELECT.
 //!
 //! ```text
 //! SELECT region, state, LAPLACE(eps=1) COUNT(*) AS n … GROUP BY ROLLUP (region, state) CONSISTENT INTEGER
 //! ```
 //!
-//! sqlparser reads ROLLUP with its list alone. Where the word CONSISTENT follows the list, ROLLUP
-//! becomes an ordinary name, so that the hook of the dialect is asked for it.
+//! sqlparser reads ROLLUP with its list alone. If the word CONSISTENT follows the list, ROLLUP
+//! becomes an ordinary name, so that sqlparser asks the dialect's hook to read it.
 
 use sqlparser::ast::{Expr, GroupByExpr};
 use sqlparser::keywords::Keyword;
@@ -25,8 +23,8 @@ use crate::refusal::{Reason, Refusal};
 
 const WORD: &str = "consistent";
 
-/// The end of the name of the function around sets that are consistent, before the number of the
-/// words behind.
+/// The middle of the name of the function around consistent sets. A number follows, which stands
+/// for the words after CONSISTENT.
 const KIND: &str = "_consistent_";
 
 /// Makes ROLLUP, CUBE and GROUPING ordinary names where CONSISTENT follows their lists.
@@ -59,14 +57,14 @@ pub(super) fn make_names(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// What is written before CONSISTENT.
+/// The word before CONSISTENT.
 enum Sets {
     Rollup,
     Cube,
     Grouping,
 }
 
-/// Whether sets that are consistent come next; looks ahead without consuming.
+/// The kind of consistent sets that come next, if they do. Looks ahead without consuming.
 fn starts(parser: &Parser) -> Option<Sets> {
     let first = word_at(parser, 0).filter(|word| word.keyword == Keyword::NoKeyword)?;
     let (sets, words) = match first.value.to_lowercase().as_str() {
@@ -78,7 +76,7 @@ fn starts(parser: &Parser) -> Option<Sets> {
     (parser.peek_nth_token(words).token == Token::LParen).then_some(sets)
 }
 
-/// Reads sets that are consistent, if they come next: a call of a reserved function.
+/// Reads consistent sets as a call of a reserved function, if they come next.
 pub(super) fn consistent_sets(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let sets = starts(parser)?;
     Some(read(parser, &sets))
@@ -117,16 +115,15 @@ fn set(parser: &mut Parser) -> Result<Vec<Expr>, ParserError> {
     Ok(keys)
 }
 
-/// Whether a reserved function marks sets that are consistent.
+/// True if a reserved function marks consistent sets.
 pub(super) fn is_mark(name: &str) -> bool {
     numbered(name, KIND).is_some()
 }
 
-/// Takes the mark off a GROUP BY; `None` where there is none.
+/// Takes the mark off a GROUP BY. `None` if it has no mark.
 ///
-/// # Errors
-/// A refusal of sets of which the smaller ones do not add up to the larger ones: those of CUBE,
-/// GROUPING SETS and several ROLLUPs.
+/// A refusal of sets that are not nested: those of CUBE, GROUPING SETS and several ROLLUPs. Their
+/// smaller sets do not add up to the larger ones.
 pub(super) fn take_consistent(group_by: &mut GroupByExpr) -> Result<Option<Consistent>, Refusal> {
     let GroupByExpr::Expressions(items, modifiers) = group_by else { return Ok(None) };
     let mut found = None;
@@ -175,7 +172,7 @@ fn not_nested(sets: &str) -> Refusal {
     )
 }
 
-/// Sets as a refusal names them.
+/// The name of the sets in a refusal.
 fn in_words(sets: &str) -> &str {
     match sets {
         cube if cube.starts_with("CUBE") => "CUBE",
@@ -184,10 +181,10 @@ fn in_words(sets: &str) -> &str {
     }
 }
 
-/// Makes the counts and sums of a SELECT consistent; its other releases stay as they are drawn.
+/// Makes the counts and sums of a SELECT consistent. Its other releases stay as they are drawn.
 ///
 /// # Errors
-/// A refusal where there is none, and a syntax error without a release.
+/// A refusal if there is no count or sum, and a syntax error if there is no release.
 pub(super) fn attach(
     consistent: Option<Consistent>,
     releases: &mut [ReleaseClause],
@@ -218,7 +215,7 @@ pub(super) fn attach(
     }
 }
 
-/// Whether the number of a group is the sum of those of the groups into which it is divided.
+/// True if the number of a group is the sum of the numbers of the groups that divide it.
 fn adds_up(operand: &Operand) -> bool {
     let Operand::Aggregate(call) = operand else { return false };
     match call.function {

@@ -1,4 +1,4 @@
-//! The formats of files that answers are written into.
+//! The formats of files into which answers are written.
 //!
 //! ```text
 //! 'cities.csv' → CSV        'cities.parquet' → PARQUET        'cities' → none
@@ -11,7 +11,7 @@ use std::fmt;
 pub enum CopyFormat {
     /// A header and rows (RFC 4180).
     Csv,
-    /// One JSON object a line.
+    /// One JSON object on each line.
     Json,
     /// Apache Parquet.
     Parquet,

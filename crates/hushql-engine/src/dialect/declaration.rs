@@ -1,4 +1,4 @@
-//! Parsed declarations of owners, and parsed SHOW statements, which everyone may use.
+//! Parsed declarations of owners, and parsed SHOW statements. Anyone may use SHOW statements.
 //!
 //! Names are unresolved and literals untyped; nothing is checked against a catalog yet.
 //!
@@ -25,14 +25,13 @@ pub enum Declaration {
         columns: Vec<(String, sql::DataType)>,
         /// CSV, PARQUET, JSON, ARROW or POSTGRES.
         format: String,
-        /// The columns whose values are in the names of folders, and their types, where they are
-        /// written here.
+        /// The columns whose values are names of folders, with the types that are written.
         partitioned_by: Vec<(String, Option<sql::DataType>)>,
         /// The path as written.
         location: String,
         /// Options of the format.
         options: Vec<(String, String)>,
-        /// What happens to a table of this name.
+        /// What happens if the name is taken.
         taken: Taken,
     },
     /// `DROP TABLE [IF EXISTS] name`: removes the table; what was charged to it remains.
@@ -50,7 +49,7 @@ pub enum Declaration {
         columns: Vec<String>,
         /// The query, as written: plain SQL.
         query: String,
-        /// What happens to a view of this name.
+        /// What happens if the name is taken.
         taken: Taken,
     },
     /// `DROP VIEW [IF EXISTS] name`.
@@ -74,7 +73,7 @@ pub enum Declaration {
         /// The table's name.
         table: String,
     },
-    /// `ALTER TABLE name REFRESH`: the rows are those of now until its next declaration.
+    /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
         /// The table's name.
         table: String,
@@ -101,12 +100,12 @@ pub enum Declaration {
         column: String,
     },
     /// `ALTER TABLE name SET PRIVACY SPENT (…) [BY analyst]
-    /// [TOGETHER WITH name, …]`: raises what counts as spent on the people of a table, which need
-    /// not exist any more, and joins these names for good.
+    /// [TOGETHER WITH name, …]`: raises what counts as spent on the people of a table, and joins
+    /// these names for good. The table need not exist any more.
     SetSpent {
         /// The table's name.
         table: String,
-        /// The analyst who spent it; `None` raises what everyone together spent.
+        /// The analyst who spent it. `None` raises what everyone spent together.
         by: Option<String>,
         /// What was spent, at least.
         spent: Box<SpentClause>,
@@ -124,13 +123,13 @@ pub enum Declaration {
         limit: Box<LimitClause>,
         /// The PER QUERY parameters.
         per_query: Box<PerQueryClause>,
-        /// Whose answers it replays: everybody's, unless the clause says otherwise.
+        /// Whose answers the budget replays. Without a REPLAY clause, those of everyone.
         replay: Replay,
         /// What was spent on these people already, at least.
         spent: Option<Box<SpentClause>>,
         /// Its slices.
         slices: Vec<SliceClause>,
-        /// What happens to a budget of this name.
+        /// What happens if the name is taken.
         taken: Taken,
     },
     /// `ALTER PRIVACY BUDGET name ADD SLICE analyst LIMIT (…)`, `ALTER SLICE analyst SET LIMIT (…)`
@@ -147,21 +146,21 @@ pub enum Declaration {
     CreatePartitioned {
         /// The creation of the budget.
         create: Box<Declaration>,
-        /// The column whose values are the cells of its people.
+        /// The column whose values divide the people into cells.
         column: String,
     },
     /// `ALTER PRIVACY BUDGET name PARTITION BY column`, or `DROP PARTITION`.
     PartitionBudget {
         /// The budget's name.
         name: String,
-        /// The column whose values are the cells of its people; `None` drops the partition.
+        /// The column whose values divide the people into cells. `None` drops the partition.
         column: Option<String>,
     },
     /// `ALTER PRIVACY BUDGET name SET REPLAY (ALL | OWN | OFF)`.
     SetReplay {
         /// The budget's name.
         name: String,
-        /// Whose answers it replays.
+        /// Whose answers the budget replays.
         replay: Replay,
     },
     /// `ALTER PRIVACY BUDGET name SET PER QUERY (…)`, or `DROP PER QUERY`: replaces all of these
@@ -183,13 +182,13 @@ pub enum Declaration {
     SetExport {
         /// The analyst.
         analyst: String,
-        /// The folder into which their answers may be written; `None` drops it.
+        /// The folder into which the analyst's answers may be written. `None` drops it.
         folder: Option<String>,
     },
     /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] PASSWORD 'text'
     /// [VALID UNTIL 'time']`.
     CreateRole {
-        /// The role's name, which is that of an analyst.
+        /// The role's name, which is also the analyst's.
         name: String,
         /// Its options, with a password.
         options: RoleClause,
@@ -220,16 +219,16 @@ pub enum Declaration {
     },
 }
 
-/// What is said of a role; `None` where nothing is.
+/// The options of a role. `None` means that an option is not written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RoleClause {
-    /// Whether it may log in.
+    /// True if the role may log in.
     pub login: Option<bool>,
     /// Its password, or the verifier of one.
     pub password: Option<Password>,
-    /// The time from which on it may not log in any more, or `infinity`.
+    /// The time from which on the role may no longer log in, or `infinity`.
     pub valid_until: Option<String>,
-    /// Whether its queries may leave their cost to the PER QUERY default of a budget.
+    /// True if queries of the role may use the PER QUERY default of a budget.
     pub defaults: Option<bool>,
 }
 
@@ -238,13 +237,13 @@ pub struct RoleClause {
 pub struct SliceClause {
     /// The analyst.
     pub analyst: String,
-    /// The most that they may ever spend.
+    /// The most that the analyst may ever spend.
     pub limit: SliceLimit,
-    /// What they spent already, at least.
+    /// The least that the analyst has already spent.
     pub spent: Option<Box<SpentClause>>,
 }
 
-/// `LIMIT (…)` of a slice, in the measure of its budget.
+/// `LIMIT (…)` of a slice, in the notion of its budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SliceLimit {
     /// The most ε, ρ or coupons.
@@ -258,7 +257,7 @@ pub struct SliceLimit {
 pub enum SliceAmount {
     /// `epsilon=…`.
     Epsilon(Epsilon),
-    /// `rho=…`, also of a budget with `ACCOUNTANT ZCDP`.
+    /// `rho=…`, also for a budget with `ACCOUNTANT ZCDP`.
     Rho(Rho),
     /// `coupons=…`.
     Coupons(u32),
@@ -275,32 +274,32 @@ pub enum SliceAlteration {
     Drop,
 }
 
-/// What CREATE does where its name is taken.
+/// What CREATE does if the name is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Taken {
-    /// It fails.
+    /// The statement fails.
     #[default]
     Fail,
-    /// `IF NOT EXISTS`: what has the name stays as it is.
+    /// `IF NOT EXISTS`: the existing object stays.
     Keep,
-    /// `OR REPLACE`: the new declaration takes its place.
+    /// `OR REPLACE`: the new object replaces the existing one.
     Replace,
 }
 
 /// `SPENT (epsilon=…, delta=…, rho=…, rho_delta=…, releases=…,
-/// dearest=…)`: at least this much was spent. Beside a `rho` without an `epsilon`, `delta` is that
+/// dearest=…)`: at least this much was spent. Beside a `rho` without an `epsilon`, `delta` is the δ
 /// of the ρ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpentClause {
-    /// The ε, if everything spent has one.
+    /// The ε, if every charge has one.
     pub epsilon: Option<Rational>,
     /// The δ of the ε.
     pub delta: Option<Rational>,
-    /// The ρ; without it, the largest that the ε and δ can have.
+    /// The ρ. If absent, the largest that the ε and δ can have.
     pub rho: Option<Rational>,
     /// The δ of the ρ.
     pub rho_delta: Option<Rational>,
-    /// How many releases it was, for budgets of coupons; without it, it counts as one.
+    /// The number of releases, for budgets of coupons. If absent, one release.
     pub releases: Option<Rational>,
     /// The largest ε of one of these releases.
     pub dearest: Option<Rational>,
@@ -315,9 +314,9 @@ pub enum UnitClause {
     Column {
         /// The column that identifies the person.
         column: String,
-        /// At most one row a unit.
+        /// Each unit has at most one row.
         unique: bool,
-        /// At most this many rows a unit.
+        /// Each unit has at most this many rows.
         max_rows: Option<u64>,
     },
     /// `VIA (columns) REFERENCES table(columns) [MAX ROWS n]`.
@@ -328,7 +327,7 @@ pub enum UnitClause {
         table: String,
         /// Its columns.
         references: Vec<String>,
-        /// At most this many rows a unit.
+        /// Each unit has at most this many rows.
         max_rows: Option<u64>,
     },
 }
@@ -353,7 +352,7 @@ pub enum DomainClause {
         hi: Literal,
         /// The distance between two values.
         step: Option<Literal>,
-        /// Whether NULL is a value too.
+        /// True if NULL is a value, too.
         or_null: bool,
     },
 }
@@ -379,19 +378,19 @@ pub struct LimitClause {
     pub accountant: Accountant,
 }
 
-/// `ACCOUNTANT …`: how the charges of a budget count.
+/// `ACCOUNTANT …`: how the charges of a budget are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Accountant {
     /// They are added up.
     #[default]
     Sums,
-    /// `ZCDP`: they are added up in ρ and converted to ε and δ at the end.
+    /// They are added up in ρ, and the sum is converted to ε and δ.
     Zcdp {
-        /// Whether half of δ is for releases that have a δ of their own: `thresholds=0` leaves them
-        /// nothing.
+        /// True if half of δ is for releases that have a δ of their own. `thresholds=0` leaves
+        /// nothing for them.
         thresholds: bool,
     },
-    /// `COUPONS (epsilon=…)`: each release uses one, and has at most that ε.
+    /// `COUPONS (epsilon=…)`: each release uses one coupon, and has at most the coupon's ε.
     Coupons {
         /// The ε of a coupon.
         epsilon: Epsilon,
@@ -404,25 +403,25 @@ pub enum Accountant {
 /// max_delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PerQueryClause {
-    /// The ε of a query that does not name one.
+    /// The ε of a query that states no cost.
     pub default: Option<Epsilon>,
-    /// The ρ of a query that does not name one.
+    /// The ρ of a query that states no cost.
     pub default_rho: Option<Rho>,
-    /// The δ of a query that does not name one.
+    /// The δ of a query that states no cost.
     pub default_delta: Option<Delta>,
     /// The least ε that one query may cost.
     pub min: Option<Epsilon>,
     /// The least ρ that one query may cost.
     pub min_rho: Option<Rho>,
-    /// The most ε one query may cost.
+    /// The most ε that one query may cost.
     pub max: Option<Epsilon>,
-    /// The most ρ one query may cost.
+    /// The most ρ that one query may cost.
     pub max_rho: Option<Rho>,
-    /// The most δ one query may cost.
+    /// The most δ that one query may cost.
     pub max_delta: Option<Delta>,
 }
 
-/// What a row of what was spent is about.
+/// By what the rows of SHOW PRIVACY BUDGET are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpendingBy {
     /// An analyst.
@@ -435,7 +434,7 @@ pub enum SpendingBy {
     Cell,
 }
 
-/// What happens to a release table that exists.
+/// A change of a release table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseTableChange {
     /// `DROP RELEASE TABLE [IF EXISTS] name`.
@@ -458,12 +457,13 @@ pub enum ReleaseTableChange {
         name: String,
         /// The analyst.
         analyst: String,
-        /// Whether the analyst may read it from now on.
+        /// True for GRANT, false for REVOKE.
         may: bool,
     },
 }
 
-/// A statement that shows the catalog or the budgets; everyone may use it unless it says otherwise.
+/// A statement that shows the catalog or the budgets. Anyone may use it unless a variant says
+/// otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Show {
     /// `SHOW TABLES`.
@@ -473,16 +473,16 @@ pub enum Show {
     /// `SHOW PRIVACY BUDGET [name]`.
     Budget(Option<String>),
     /// `SHOW PRIVACY BUDGET [name] BY ANALYST`, `BY DAY`, `BY MONTH` or `BY CELL`: what was spent,
-    /// by whom, when, or on whom.
+    /// by whom, when, or on which cell.
     Spending {
         /// The budget's name; `None` for all budgets.
         budget: Option<String>,
-        /// What the rows are.
+        /// By what the rows are grouped.
         by: SpendingBy,
     },
     /// `SHOW ROLES`, for owners: who may log in, and until when.
     Roles,
-    /// `SHOW PRIVACY HISTORY`: which declarations were made, changed and dropped, and when.
+    /// `SHOW PRIVACY HISTORY`: when which declarations were made, changed and dropped.
     History,
     /// `DESCRIBE name`, of a table or a view.
     Describe(String),
@@ -490,16 +490,16 @@ pub enum Show {
     View(String),
     /// `SHOW CREATE TABLE name`, for owners.
     CreateTable(String),
-    /// `SHOW RELEASE TABLE name`: the stored answer as it was shown, with its accuracy and what it
-    /// cost.
+    /// `SHOW RELEASE TABLE name`: the stored answer as it was first shown, with its accuracy and
+    /// its cost.
     ReleaseTable(String),
-    /// `SHOW SYNTHETIC name`: how a synthetic table was made, and how far its marginals are off.
+    /// `SHOW SYNTHETIC name`: how a synthetic table was made, and the errors of its marginals.
     Synthetic(String),
     /// `SHOW CREATE RELEASE TABLE name`, for its creator and owners.
     CreateReleaseTable(String),
     /// `SHOW CREATE [PRIVACY] BUDGET name`, for owners.
     CreateBudget(String),
-    /// `ALTER TABLE name SUGGEST PRIVACY`, for owners: drafts of declarations from the names and
-    /// types of columns.
+    /// `ALTER TABLE name SUGGEST PRIVACY`, for owners: drafts of declarations, made from the names
+    /// and types of columns.
     Suggest(String),
 }

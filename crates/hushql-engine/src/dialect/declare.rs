@@ -1,6 +1,6 @@
 //! The owner's declarations: CREATE, ALTER and DROP.
 //!
-//! In: a parser at the verb. Out: a [`Declaration`], whose names are unresolved and whose literals
+//! In: a parser at the verb. Out: a [`Declaration`]. Its names are unresolved, and its literals
 //! have no type yet.
 //!
 //! ```text
@@ -74,9 +74,9 @@ pub(super) fn declaration(
     }
 }
 
-/// What happens to what has the name already: OR REPLACE came before, or IF NOT EXISTS comes next.
+/// What happens if the name is taken: OR REPLACE came before, or IF NOT EXISTS may come next.
 fn taken(parser: &mut Parser, replace: bool) -> Result<Taken, ParserError> {
-    // A table may be named `if`.
+    // All three words are needed, because a table may be named `if`.
     let words = |n: usize, word: &str| {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
     };
@@ -92,7 +92,7 @@ fn taken(parser: &mut Parser, replace: bool) -> Result<Taken, ParserError> {
     Ok(Taken::Keep)
 }
 
-/// Whether these two words come next; if so, consumes them. A view may be named `if`.
+/// Consumes these two words if they come next. A view may be named `if`, so one word is not enough.
 pub(super) fn word_then(parser: &mut Parser, first: &str, second: &str) -> bool {
     let is = |n: usize, word: &str| matches!(&parser.peek_nth_token(n).token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     is(0, first) && is(1, second) && take_word(parser, first) && take_word(parser, second)

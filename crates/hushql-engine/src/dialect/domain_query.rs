@@ -1,8 +1,8 @@
-//! `ANALYZE PRIVACY DOMAIN`: asks for the range of a column by a query for its noisy histogram.
+//! `ANALYZE PRIVACY DOMAIN`: finds the range of a column by a query for its noisy histogram.
 //!
 //! In: a parser at the start of the statement. Out: an ordinary query, which counts each bucket of
-//! magnitudes with noise, and the name of the column whose range the answer shows. The usual stages
-//! therefore decide its cost and its contribution bounds.
+//! magnitudes with noise, and the name of the column whose range the answer shows. So the usual
+//! stages decide its cost and its contribution bounds.
 //!
 //! ```text
 //! ANALYZE PRIVACY DOMAIN orders(price) WITH (eps=0.1)
@@ -21,7 +21,7 @@ use crate::dialect::error::DialectError;
 use crate::dialect::query::{RECURSION_LIMIT, name, query};
 use crate::dialect::tokens::tokens;
 
-/// The name of the function that the analysis replaces with buckets.
+/// The name of the function that the analysis replaces by buckets.
 pub(crate) fn magnitude_name() -> String {
     format!("{RESERVED}_magnitude")
 }

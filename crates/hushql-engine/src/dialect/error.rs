@@ -15,10 +15,10 @@ pub enum DialectError {
     Syntax {
         /// What was expected.
         message: String,
-        /// Line and column, from 1, where it is known.
+        /// Line and column, from 1, if they are known.
         position: Option<(u64, u64)>,
     },
-    /// The text parses, but the dialect leaves out what it asks for.
+    /// The text parses, but asks for something that is not part of the dialect.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
@@ -46,7 +46,7 @@ impl From<ParserError> for DialectError {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
             ParserError::RecursionLimitExceeded => return crate::dialect::size::too_deep().into(),
         };
-        // The parser gives positions only as part of its sentences.
+        // sqlparser gives positions only as part of its messages.
         match message.rsplit_once(" at Line: ") {
             Some((message, place)) => {
                 let position = place

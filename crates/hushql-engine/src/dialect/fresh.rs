@@ -1,11 +1,11 @@
 //! `FRESH` before an aggregate without a mechanism.
 //!
-//! In: a call as it was parsed behind FRESH. Out: the same call under a reserved name, until its
-//! SELECT is lowered: only then is it known what the aggregate costs. Before a mechanism, FRESH
-//! needs no such name: there its clause exists already.
+//! In: a call as it was parsed after FRESH. Out: the same call under a reserved name, until its
+//! SELECT is lowered, because only then the cost of the aggregate is known. Before a mechanism,
+//! FRESH needs no such name: the release clause exists already.
 //!
 //! ```text
-//! SELECT FRESH COUNT(*) AS n, SUM(x) AS s FROM t      n is drawn again, s is shown again if it was paid for
+//! SELECT FRESH COUNT(*) AS n, SUM(x) AS s FROM t      n is drawn again, s is replayed if it was paid for
 //! ```
 
 use std::ops::ControlFlow;
@@ -47,19 +47,19 @@ const BEHIND_COLUMNS: [Keyword; 20] = [
     Keyword::WHERE,
 ];
 
-/// Whether FRESH stands directly before a release or an aggregate. A column may be named `fresh`.
+/// True if FRESH stands directly before a release or an aggregate. A column may be named `fresh`.
 pub(super) fn starts_fresh(parser: &Parser) -> bool {
     let is = |n: usize, word: &str| {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
     };
     let selects = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"].into_iter().any(|word| is(1, word));
-    // A column may have that name: what goes on behind a column is no call.
+    // A column may have that name; a word that continues an expression after it is not a call.
     let calls = word_at(parser, 1).is_some_and(|word| !BEHIND_COLUMNS.contains(&word.keyword))
         && parser.peek_nth_token(2).token == Token::LParen;
     is(0, "FRESH") && (selects || calls)
 }
 
-/// Marks a call of an aggregate; `None` if it is none.
+/// Marks a call of an aggregate. `None` for any other expression.
 pub(super) fn marked_fresh(mut expr: Expr) -> Option<Expr> {
     let Expr::Function(function) = &mut expr else { return None };
     respelled(function);
@@ -71,7 +71,7 @@ pub(super) fn marked_fresh(mut expr: Expr) -> Option<Expr> {
     Some(expr)
 }
 
-/// Whether a call is marked; it has its own name again.
+/// Takes the mark off a call, which has its own name again. Returns whether there was a mark.
 pub(super) fn take_mark(function: &mut sql::Function) -> bool {
     let name = function.name.to_string();
     let Some(own) = name.strip_prefix(RESERVED).and_then(|name| name.strip_prefix(KIND)) else {
@@ -81,7 +81,7 @@ pub(super) fn take_mark(function: &mut sql::Function) -> bool {
     true
 }
 
-/// Whether an expression has a marked call of its own SELECT. Subqueries are SELECTs of their own.
+/// True if an expression has a marked call in its own SELECT. Subqueries are SELECTs of their own.
 pub(super) fn has_mark(expr: &Expr) -> bool {
     let found = of_this_select(&mut expr.clone(), |expr| match expr {
         Expr::Function(function)

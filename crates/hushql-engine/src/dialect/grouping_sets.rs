@@ -1,8 +1,8 @@
-//! Spells out ROLLUP, CUBE and GROUPING SETS: the sets of keys, one by one.
+//! Writes out ROLLUP, CUBE and GROUPING SETS as single sets of keys.
 //!
 //! In: a GROUP BY as sqlparser read it, and the SELECT list. Out: one `GROUPING SETS` with every
-//! set, in which positions are the expressions that they refer to. The planner resolves positions
-//! outside of sets only, and takes no lists of columns in ROLLUP.
+//! set, in which each position is replaced by its expression. The planner resolves positions only
+//! outside of sets, and accepts no lists of columns in ROLLUP.
 //!
 //! ```text
 //! GROUP BY c, ROLLUP (a, b)     GROUP BY GROUPING SETS ((c, a, b), (c, a), (c))
@@ -17,18 +17,17 @@ use crate::dialect::clauses::numbered;
 use crate::dialect::error::DialectError;
 use crate::refusal::{Reason, Refusal};
 
-/// How many sets of keys the SELECTs of a statement may have together.
+/// The most sets of keys that the SELECTs of a statement may have together.
 pub(crate) const MOST_SETS: usize = 64;
 
 /// The keys of one set.
 type Set = Vec<Expr>;
 
-/// Replaces ROLLUP, CUBE, GROUPING SETS and `()` in GROUP BY by one `GROUPING SETS`; returns the
-/// number of its sets, or 0 for a GROUP BY without them. `left` is how many more sets the statement
-/// may have.
+/// Replaces ROLLUP, CUBE, GROUPING SETS and `()` in GROUP BY by one `GROUPING SETS`. Returns the
+/// number of its sets, or 0 for a GROUP BY without them. The statement may have `left` more sets.
 ///
 /// # Errors
-/// A refusal for more sets than that, and for a position that refers to nothing that can be a key.
+/// A refusal for more sets than that, and for a position that refers to no possible key.
 pub(super) fn spell_out(
     group_by: &mut GroupByExpr,
     projection: &[SelectItem],
@@ -70,8 +69,8 @@ pub(super) fn spell_out(
     Ok(count)
 }
 
-/// The sets of one item of GROUP BY; an inner `None` for a plain key. `None` where there are more
-/// than [`MOST_SETS`].
+/// The sets of one item of GROUP BY. The inner `None` stands for a plain key, the outer `None` for
+/// more than [`MOST_SETS`] sets.
 fn sets_of(item: &Expr) -> Option<Option<Vec<Set>>> {
     Some(match item {
         Expr::Rollup(lists) => Some(rollup(lists)?),
@@ -97,7 +96,7 @@ fn sets_of(item: &Expr) -> Option<Option<Vec<Set>>> {
     })
 }
 
-/// All lists, all but the last, and so on, and none.
+/// All lists, then all but the last, and so on, down to no list.
 fn rollup(lists: &[Set]) -> Option<Vec<Set>> {
     if lists.len() >= MOST_SETS {
         return None;
@@ -110,7 +109,7 @@ fn rollup(lists: &[Set]) -> Option<Vec<Set>> {
     )
 }
 
-/// Every choice of lists, those with the first list first.
+/// Every choice of lists; those with the first list come first.
 fn cube(lists: &[Set]) -> Option<Vec<Set>> {
     let count = 1_usize.checked_shl(u32::try_from(lists.len()).ok()?)?;
     if count > MOST_SETS {
@@ -124,8 +123,8 @@ fn cube(lists: &[Set]) -> Option<Vec<Set>> {
     Some((0..count).map(chosen).collect())
 }
 
-/// The sets of a ROLLUP or CUBE inside GROUPING SETS, which sqlparser reads as a call; `None` for
-/// another call.
+/// The sets of a ROLLUP or CUBE inside GROUPING SETS, which sqlparser reads as a call. `None` for
+/// any other call.
 fn nested(function: &sql::Function) -> Option<Option<Vec<Set>>> {
     let name = function.name.to_string().to_lowercase();
     let sets = match name.as_str() {
@@ -157,7 +156,7 @@ fn resolve_position(key: &mut Expr, projection: &[SelectItem]) -> Result<(), Dia
     let sql::Value::Number(digits, _) = &value.value else { return Ok(()) };
     let digits = digits.clone();
     let place = digits.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-    // A star before the item stands for columns that nothing here knows.
+    // A star before the item stands for an unknown number of columns.
     let before = place.and_then(|place| projection.get(..=place));
     match before.map(|items| (items.iter().all(is_one_column), items.last())) {
         Some((
@@ -186,7 +185,7 @@ fn is_one_column(item: &SelectItem) -> bool {
     }
 }
 
-/// The keys of GROUP BY as written, also those inside ROLLUP, CUBE and GROUPING SETS.
+/// The keys of GROUP BY as written, including those inside ROLLUP, CUBE and GROUPING SETS.
 pub(super) fn written_keys(items: &[Expr]) -> Vec<&Expr> {
     let mut keys = Vec::new();
     for item in items {
@@ -219,7 +218,7 @@ fn arguments(function: &sql::Function) -> Vec<&Expr> {
     expressions.collect()
 }
 
-/// The refusal of more sets than a statement may have, with those that are wanted most.
+/// The refusal of too many sets, with the sets that are usually needed.
 fn too_many(items: &[Expr], left: usize) -> Refusal {
     let mut keys: Vec<String> =
         written_keys(items).into_iter().map(|key| bare(key).to_string()).collect();
@@ -255,8 +254,8 @@ fn bare(key: &Expr) -> &Expr {
     }
 }
 
-/// Refuses releases that give one answer instead of a number for each group: a set has no column
-/// for it.
+/// Refuses releases that give one answer instead of a number for each group, because a set has no
+/// column for the answer.
 ///
 /// # Errors
 /// The refusal, with the statements to write instead.

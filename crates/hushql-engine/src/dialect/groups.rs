@@ -1,9 +1,9 @@
-//! Parts of release clauses that say which groups there are, and how numbers of several of them go
+//! Clauses of a release that decide which groups come out, and how numbers of several sets fit
 //! together.
 
 use crate::dialect::literal::Literal;
 
-/// `GROUP BY x KEYS …`: the group keys of the output, whatever the data.
+/// `GROUP BY x KEYS …`: the group keys of the output, whatever the data are.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeysClause {
     /// `KEYS ('a', 'b')`.
@@ -35,7 +35,7 @@ pub struct Consistent {
     pub nonnegative: bool,
     /// All numbers are whole.
     pub integer: bool,
-    /// The number of the release as written, which those of all sets share.
+    /// The number of the release as written. The releases of all sets share it.
     pub of: usize,
 }
 
@@ -48,14 +48,14 @@ pub enum Finding {
     Histogram {
         /// The bound's number in the query.
         bound: usize,
-        /// The least noisy count of a bucket that counts.
+        /// The least noisy count for a bucket to be considered.
         least: i128,
     },
     /// The aggregate, in units of the bound or of its square.
     InUnits {
         /// The bound's number in the query.
         bound: usize,
-        /// Whether the unit is the bound's square.
+        /// True if the unit is the square of the bound.
         squared: bool,
     },
 }

@@ -1,9 +1,9 @@
-//! The headings of columns without a name of their own: what was written.
+//! The headings of columns without a name: their expressions as written.
 //!
 //! In: a query as parsed, before it is lowered. Out: for each column of the answer the text of its
-//! expression, or nothing where it has a name. The planner names such columns in its own terms: it
-//! adds the tables of columns and drops casts. Its names stay those that the query can refer to;
-//! only the answer is headed by these.
+//! expression, or `None` if the column has a name. The planner has names of its own for such
+//! columns: it adds the tables of columns and drops casts. A query can refer to these names; only
+//! the answer shows the headings.
 //!
 //! ```text
 //! SELECT sex, CAST(AVG(age) AS INT) …   →   [None, Some("CAST(avg(age) AS INT)")]
@@ -15,10 +15,10 @@ use sqlparser::ast::{self as sql, Expr, Ident, SelectItem, SetExpr};
 
 use crate::catalog::RESERVED;
 
-/// The longest heading, in characters; longer expressions have the planner's name.
+/// The longest heading, in characters. A longer expression has the planner's name instead.
 const LONGEST: usize = 120;
 
-/// The headings of a query's columns; none where a `*` stands for columns.
+/// The headings of a query's columns. Empty if a `*` stands for columns.
 pub(super) fn headings(query: &sql::Query) -> Vec<Option<String>> {
     let Some(projection) = shown(&query.body) else { return Vec::new() };
     let heading = |item: &SelectItem| match item {
@@ -46,14 +46,14 @@ fn shown(body: &SetExpr) -> Option<&[SelectItem]> {
     }
 }
 
-/// An expression as it was written, with names in lower case; nothing for a name, a subquery or a
-/// release.
+/// The text of an expression as it was written, with names in lower case. `None` for a name, a
+/// subquery or a release.
 pub(super) fn heading(expr: &Expr) -> Option<String> {
     if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_)) {
         return None;
     }
     let text = folded(expr).to_string();
-    // A release has the text of its clause, which is put in its place later.
+    // A release has the text of its clause, which replaces its marker later.
     (!text.contains(RESERVED) && text.chars().count() <= LONGEST).then_some(text)
 }
 
@@ -110,7 +110,7 @@ mod tests {
             let text = format!("SELECT sex, {written}, age AS x FROM t AS a GROUP BY sex");
             assert_eq!(headings(&text), [None, Some(heading.to_owned()), None], "{written}");
         }
-        // A column that is listed has its own name; a * stands for any number of columns.
+        // A listed column has its own name; a `*` stands for any number of columns.
         assert_eq!(headings("SELECT *, 1 + 1 FROM t"), []);
         assert_eq!(headings("SELECT (SELECT 1), a.x FROM t AS a"), [None, None]);
         assert_eq!(headings("SELECT LAPLACE(eps=1) COUNT(*) FROM t"), [None]);

@@ -1,7 +1,7 @@
-//! `HISTOGRAM(x, n)`: how many rows lie in each of n classes, written as an aggregate is.
+//! `HISTOGRAM(x, n)`: the number of rows in each of n classes, written like an aggregate.
 //!
-//! In: a parser behind a mechanism, or at a bare call, and later the SELECT. Out: the class as a
-//! key, in the place of the call, and COUNT(*) as a last item.
+//! In: a parser after a mechanism, or at a bare call; later the SELECT. Out: the class as a key in
+//! place of the call, and COUNT(*) as an additional item.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) HISTOGRAM(age, 8) FROM adult
@@ -57,7 +57,7 @@ pub(super) fn histogram(parser: &mut Parser) -> Result<Histogram, ParserError> {
     Ok(Histogram { class: call("histogram".to_owned(), vec![x.clone(), n.clone()]), filter })
 }
 
-/// What a mechanism in front of HISTOGRAM releases.
+/// The operand of a mechanism before HISTOGRAM: COUNT(*).
 pub(super) fn counted() -> (Operand, Vec<Expr>) {
     (Operand::Aggregate(AggregateCall::count_star()), vec![number("1")])
 }
@@ -74,7 +74,7 @@ pub(super) fn bare_count(filter: Option<Box<Expr>>) -> Expr {
     count
 }
 
-/// The count of a histogram, marked so that its SELECT is made out of it.
+/// The count of a histogram, marked so that the SELECT can be rewritten later.
 pub(super) fn marked_histogram(class: Expr, count: Expr) -> Expr {
     call(format!("{RESERVED}_histogram_0"), vec![class, count])
 }
@@ -93,11 +93,11 @@ fn parts(expr: &Expr) -> Option<(Expr, Expr)> {
     }
 }
 
-/// Replaces the HISTOGRAM of a SELECT list by its class, and adds the class to GROUP BY and the
+/// Replaces the HISTOGRAM in a SELECT list by its class, and adds the class to GROUP BY and the
 /// count to the list. GROUP BY and ORDER BY may name the same HISTOGRAM again.
 ///
 /// # Errors
-/// A syntax error for a second one: the classes of both would be crossed.
+/// A syntax error for a second HISTOGRAM, because the classes of both would be combined.
 pub(super) fn spell_out_histogram(
     projection: &mut Vec<SelectItem>,
     group_by: &mut GroupByExpr,
@@ -137,7 +137,7 @@ pub(super) fn spell_out_histogram(
     Ok(())
 }
 
-/// Refuses a HISTOGRAM inside of an expression, where it has no two columns.
+/// Refuses a HISTOGRAM inside an expression, because it stands for two columns.
 ///
 /// # Errors
 /// A syntax error.

@@ -1,9 +1,9 @@
-//! The bare aggregates of a SELECT with OPTIONS or KEYS, which become releases.
+//! Bare aggregates of a SELECT with OPTIONS or KEYS, which become releases.
 //!
-//! In: the expressions of the SELECT list, of HAVING and of ORDER BY. Out: a marker in the place of
-//! each bare aggregate, and a release for each marker. In the SELECT list, each is a release of its
-//! own. In HAVING and ORDER BY, one that is written as another one is that one: whoever sorts by a
-//! sum that is shown wants the order of what is shown.
+//! In: the expressions of the SELECT list, of HAVING and of ORDER BY. Out: a marker in place of
+//! each bare aggregate, and a release for each marker. In the SELECT list, each aggregate is a
+//! release of its own. In HAVING and ORDER BY, an aggregate that repeats another one is the same
+//! release: a query that sorts by a sum wants the order of the sum that it shows.
 //!
 //! ```text
 //! SELECT city, SUM(qty) … HAVING SUM(qty) > 10 ORDER BY sum(qty)      one release
@@ -27,12 +27,12 @@ use crate::refusal::{Reason, Refusal};
 /// The bare aggregates of one SELECT so far.
 pub(super) struct Implied<'a> {
     parameters: &'a Parameters,
-    /// Each as it is written, and the marker in its place.
+    /// Each aggregate as it is written, with the marker that replaces it.
     known: Vec<(Expr, Expr)>,
 }
 
 impl<'a> Implied<'a> {
-    /// None so far, of a SELECT that states these parameters for each.
+    /// No aggregates yet. The SELECT states these parameters for each of its aggregates.
     pub(super) fn under(parameters: &'a Parameters) -> Self {
         Self { parameters, known: Vec::new() }
     }
@@ -49,8 +49,8 @@ impl<'a> Implied<'a> {
         self.imply(expression, releases, false)
     }
 
-    /// The same for an expression of HAVING or ORDER BY, where an aggregate may be one that is
-    /// there already.
+    /// Turns the bare aggregates of an expression of HAVING or ORDER BY into releases. An aggregate
+    /// that is there already keeps its release.
     ///
     /// # Errors
     /// As [`Implied::shown`].
@@ -79,7 +79,7 @@ impl<'a> Implied<'a> {
             }
             let written = in_one_spelling(expression);
             let same = self.known.iter().find(|(known, _)| *known == written);
-            // What is drawn afresh is not another one that is there already.
+            // An aggregate with FRESH is drawn anew, so it repeats no other one.
             if let (true, Some((_, marker)), false) = (may_repeat, same, fresh) {
                 *expression = marker.clone();
                 return ControlFlow::Continue(());

@@ -1,7 +1,7 @@
 //! Literals in the dialect's own clauses: alone, in lists and with names.
 //!
-//! In: a parser at the start of one. Out: a [`Literal`], which keeps numbers as they are written,
-//! so that a privacy parameter loses no digit in a float.
+//! In: a parser at the start of a literal. Out: a [`Literal`], which keeps numbers as they are
+//! written, so that a privacy parameter does not lose digits in a float.
 //!
 //! ```text
 //! (eps=1, delta=1e-6) → [("eps", 1), ("delta", 1e-6)]        ('a', NULL, -0.5) → three literals
@@ -14,14 +14,14 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// Why a parameter is refused in one of the dialect's own clauses.
+/// Why a placeholder is refused in one of the dialect's own clauses.
 pub(super) const IN_A_CLAUSE: &str =
     "a parameter is not allowed here: write ε, δ, bounds, keys and candidates in the statement";
 
-/// Parameters that stand alone, without a value.
+/// Parameters that are written without a value.
 const FLAGS: [&str; 1] = ["jointly"];
 
-/// `(name = literal, …)`, names in lower case; a flag without a value is TRUE.
+/// `(name = literal, …)`, with names in lower case. A flag without a value is TRUE.
 pub(super) fn named_literals(
     parser: &mut Parser,
     example: &str,
@@ -108,7 +108,7 @@ pub(super) fn literal(parser: &mut Parser) -> Result<Literal, ParserError> {
     }
 }
 
-/// The expression as a literal, if it is one.
+/// The literal that an expression consists of. `None` for any other expression.
 pub(super) fn literal_of(expr: &Expr) -> Option<Literal> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -144,7 +144,7 @@ pub enum Literal {
 }
 
 impl Literal {
-    /// The value as text, `None` for NULL.
+    /// The value as text. `None` for NULL.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Number(text) | Self::Text(text) => Some(text.clone()),

@@ -1,8 +1,8 @@
 //! Lowers a parsed tree to plain SQL, and refuses clauses that the planner would silently drop.
 //!
 //! In: the tree as sqlparser built it, with marker calls. Out: plain SQL with one aggregate marker
-//! for each release, and the clauses beside it. The planner ignores some clauses without an error
-//! (TABLESAMPLE, hints, FOR UPDATE …), so the code destructures each node field by field: a field
+//! for each release, and the release clauses. The planner ignores some clauses without an error
+//! (TABLESAMPLE, hints, FOR UPDATE …). So the code destructures each node field by field: a field
 //! that is not handled does not compile, and a clause that is not allowed is refused.
 //!
 //! Upstream: docs/upstream.md, 27. Keep this file when the defect is fixed: HushQL reads SQL by an
@@ -199,7 +199,8 @@ impl Lowering<'_> {
         self.name_releases(projection)
     }
 
-    /// Refuses a MODE without a mechanism under OPTIONS, whose ε is shared by numbers.
+    /// Refuses a MODE without a mechanism under OPTIONS, because only numbers share the ε of
+    /// OPTIONS.
     fn no_bare_mode(&self, projection: &[SelectItem]) -> Result<(), DialectError> {
         for n in releases_of(projection, std::iter::empty(), 0..0) {
             let release = self.clauses.releases.get(n).filter(|release| {
@@ -314,7 +315,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are
+    /// Unwraps `GROUP BY x KEYS …`. The result is as long as GROUP BY, or empty if no KEYS are
     /// given. The keys of grouping sets follow each other, set by set.
     fn take_keys(
         &self,
@@ -512,7 +513,7 @@ fn holds_release(expr: &Expr) -> bool {
     .is_break()
 }
 
-/// The number of the release whose marker an expression is.
+/// The number of the release, if the expression is its marker.
 fn release_of(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Function(function) => marked(&function.name.to_string()),
@@ -520,7 +521,7 @@ fn release_of(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// The name of an output column, if the text of the SELECT list shows it.
+/// The name of an output column, if the text of the SELECT list tells it.
 fn shown_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { expr: _, alias } => Some(folded(alias)),
@@ -543,7 +544,7 @@ fn item_expression(item: &mut SelectItem) -> Option<&mut Expr> {
     }
 }
 
-/// An expression without brackets and plus signs, as the planner reads positions.
+/// An expression without parentheses and plus signs, as the planner reads positions.
 fn unsigned(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) | Expr::UnaryOp { op: sql::UnaryOperator::Plus, expr: inner } => {
@@ -553,7 +554,7 @@ fn unsigned(expr: &Expr) -> &Expr {
     }
 }
 
-/// The number and argument of a reserved wrapper call.
+/// The number and the argument of a call that a marker wraps.
 fn reserved_argument(expr: &Expr, kind: &str) -> Option<(usize, Expr)> {
     let Expr::Function(function) = expr else { return None };
     let n = numbered(&function.name.to_string(), kind)?;

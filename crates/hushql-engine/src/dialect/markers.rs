@@ -9,7 +9,8 @@ pub fn marker(n: usize) -> String {
     format!("{RESERVED}_release_{n}")
 }
 
-/// The number of the release that an aggregate function's name represents, if the name is a marker.
+/// The number of the release that an aggregate function represents. `None` if the function's name
+/// is not a marker.
 pub fn marked(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_release_")?.parse().ok()
 }
@@ -19,8 +20,8 @@ pub fn candidate_marker(n: usize) -> String {
     format!("{RESERVED}_candidate_{n}")
 }
 
-/// The number of the release whose candidate a function's name represents, if the name is such a
-/// marker.
+/// The number of the release whose candidate a function represents. `None` if the function's name
+/// is not such a marker.
 pub fn candidate_of(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_candidate_")?.parse().ok()
 }

@@ -10,7 +10,7 @@ use super::ast::{ReleaseClause, candidate_of, marked};
 use crate::catalog::RESERVED;
 use crate::refusal::Refusal;
 
-/// A text in which the release as written replaces each marker.
+/// A text in which each marker is replaced by the release as written.
 pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> String {
     let mut rest = text;
     let mut text = String::with_capacity(rest.len());
@@ -24,7 +24,7 @@ pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> Strin
         let other = if subquery { "a column of the subquery" } else { "a release" };
         text.push_str(release.map_or(other, |r| r.text.as_str()));
         rest = &name[end..];
-        // The column of a hidden table is hidden too.
+        // A column of a hidden table is hidden, too.
         if let Some(column) = rest.strip_prefix('.').filter(|column| column.starts_with(RESERVED)) {
             rest = column.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
         }
@@ -50,7 +50,7 @@ fn closing(text: &str) -> usize {
     text.len()
 }
 
-/// A refusal in which the release as written replaces each marker.
+/// A refusal in which each marker is replaced by the release as written.
 pub(crate) fn hiding_markers(refusal: &Refusal, releases: &[ReleaseClause]) -> Refusal {
     let words = |text| in_releases_words(text, releases);
     let hidden = Refusal::new(

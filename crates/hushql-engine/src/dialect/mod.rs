@@ -1,9 +1,9 @@
 //! Stage 1: text → [`Statement`].
 //!
-//! In: one statement of the dialect as text. Out: a [`Statement`] whose queries are plain SQL with
-//! one marker for each release, and the release clauses beside it. This stage resolves no names and
-//! reads no data. Identifiers that begin with `__hushql` are reserved for the engine, so a
-//! statement cannot contain a marker.
+//! In: one statement of the dialect as text. Out: a [`Statement`], whose queries are plain SQL with
+//! one marker for each release, and the release clauses. This stage resolves no names and reads no
+//! data. Identifiers that begin with `__hushql` are reserved for the engine, so a statement cannot
+//! contain a marker.
 //!
 //! ```
 //! use hushql_engine::dialect::{Statement, parse};
@@ -116,7 +116,7 @@ pub use declaration::{
     SpendingBy, SpentClause, Taken, UnitClause,
 };
 
-/// Reads one statement of the usual size; a `;` at its end is allowed.
+/// Reads one statement of at most the default size; a `;` at its end is allowed.
 ///
 /// # Errors
 /// See [`parse_within`].
@@ -137,8 +137,8 @@ pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> 
 /// a literal of the syntax tree before any other code reads the tree.
 ///
 /// # Errors
-/// See [`parse_within`]; a refusal if parameters and values do not match, or if a clause of the
-/// dialect contains a parameter.
+/// See [`parse_within`]. Also a refusal if parameters and values do not match, or if a clause of
+/// the dialect contains a parameter.
 pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement, DialectError> {
     let beside: usize = values.iter().map(Value::bytes).sum();
     size.check_bytes(text.len().saturating_add(beside))?;

@@ -1,6 +1,6 @@
-//! `MODE(x)`: the most frequent value, written as an aggregate is.
+//! `MODE(x)`: the most frequent value, written like an aggregate.
 //!
-//! In: a parser behind a mechanism, or at a bare call, and later the SELECT. Out: the parts of the
+//! In: a parser after a mechanism, or at a bare call; later the SELECT. Out: the parts of the
 //! selection `ARGMAX … x`, and x among the keys of GROUP BY, where the candidates of a selection
 //! belong. A bare call is a selection at the default cost.
 //!
@@ -24,7 +24,7 @@ pub(super) fn starts_mode(parser: &Parser) -> bool {
         && parser.peek_nth_token(1).token == Token::LParen
 }
 
-/// What a MODE is read as: its operand, arguments and FILTER, and the name of its column.
+/// The parts of a MODE: its operand, arguments and FILTER, and the name of its column.
 type Mode = (Operand, Vec<Expr>, Option<Box<Expr>>, String);
 
 /// Reads `MODE(x)` or `MODE() WITHIN GROUP (ORDER BY x)`, with its FILTER.
@@ -39,7 +39,7 @@ pub(super) fn mode(parser: &mut Parser) -> Result<Mode, ParserError> {
     };
     let target = match (args.as_slice(), within_group.as_slice()) {
         ([sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(x))], []) => x,
-        // Which of several most frequent values comes out does not follow an order.
+        // The order does not matter: several most frequent values are equally good.
         ([], [sql::OrderByExpr { expr: x, options: _, with_fill: None }]) => x,
         _ => return Err(wrong()),
     };
@@ -58,10 +58,10 @@ pub(super) fn mode(parser: &mut Parser) -> Result<Mode, ParserError> {
     Ok((Operand::Selection(Box::new(selection)), arguments, filter, text))
 }
 
-/// Adds what the MODEs of a SELECT list count to the keys of its GROUP BY.
+/// Adds the columns that MODE counts in a SELECT list to the keys of its GROUP BY.
 ///
 /// # Errors
-/// A syntax error for a MODE of a key: there is one value in each group.
+/// A syntax error for the MODE of a key, because each group has only one value of a key.
 pub(super) fn group_by_modes(
     projection: &[SelectItem],
     group_by: &mut GroupByExpr,

@@ -62,12 +62,12 @@ pub(super) fn mechanism_parameters(
     Ok(parameters)
 }
 
-/// Whether a bound is to be chosen.
+/// True if the bound is `auto`, so that the release chooses it.
 fn is_auto(value: &Literal) -> bool {
     value.text().is_some_and(|text| text.eq_ignore_ascii_case("auto"))
 }
 
-/// The problem with an unknown parameter, after its name.
+/// What is wrong with an unknown parameter, after its name.
 fn no_parameter(name: &str) -> String {
     const KNOWN: [&str; 11] = [
         "eps",
@@ -150,10 +150,10 @@ fn one_cost(parser: &Parser, parameters: &Parameters) -> Result<(), ParserError>
     Ok(())
 }
 
-/// A number, exactly.
+/// The exact value of a number.
 fn decimal(value: &Literal) -> Option<Rational> {
     match value {
-        // What is written is what is read: no digit is lost in texts.
+        // A number is accepted only if its text keeps every digit.
         Literal::Number(text) => parse_decimal(text)
             .filter(|value| parse_decimal(&decimal_text(value, 40)).as_ref() == Some(value)),
         Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
@@ -164,8 +164,7 @@ fn is_a_probability(value: &Rational) -> bool {
     value.is_positive() && *value < Rational::one()
 }
 
-/// Sets a parameter that mechanisms and OPTIONS share; the inner value is the problem, if there is
-/// one.
+/// Sets a parameter that mechanisms and OPTIONS share. The inner value says what is wrong with it.
 fn shared_parameter(
     parameters: &mut Parameters,
     name: &str,

@@ -2,9 +2,9 @@
 //!
 //! A [`Dialect`] whose `parse_prefix` hook reads `ARGMAX EXPONENTIAL(eps=1) status` and
 //! `LAPLACE(eps=1) COUNT(*)` as expressions, and whose infix hook reads `GROUP BY x KEYS (…)`. Each
-//! becomes a call of a reserved function whose number indexes the clause kept beside the tree. No
-//! SQL text is patched. The infix hook also reads `IS [NOT] DISTINCT FROM`, after which sqlparser
-//! would take the whole rest of a condition.
+//! becomes a call of a reserved function; its number is the position of the clause in [`Clauses`].
+//! No SQL text is patched. The infix hook also reads `IS [NOT] DISTINCT FROM`, because sqlparser
+//! would take all the rest of the condition as its operand.
 //!
 //! Upstream: docs/upstream.md, 20. Delete that part when sqlparser has its pull request 2436.
 
@@ -36,11 +36,11 @@ use crate::dialect::clauses::{
     word_at,
 };
 
-/// The dialect: standard SQL, and the hooks.
+/// The dialect: standard SQL with the parser's hooks.
 #[derive(Debug)]
 pub(crate) struct HushDialect {
     pub(super) clauses: RefCell<Clauses>,
-    /// How many more expressions the parser may begin.
+    /// The number of expressions that the parser may still begin.
     attempts: Cell<usize>,
     /// The values of a query's parameters.
     pub(super) values: Vec<Value>,
@@ -59,12 +59,12 @@ impl Dialect for HushDialect {
         true
     }
 
-    /// `* EXCLUDE (x)`, as DuckDB has it.
+    /// `* EXCLUDE (x)`, as in DuckDB.
     fn supports_select_wildcard_exclude(&self) -> bool {
         true
     }
 
-    /// The same, as BigQuery has it.
+    /// `* EXCEPT (x)`, as in BigQuery.
     fn supports_select_wildcard_except(&self) -> bool {
         true
     }
@@ -138,7 +138,7 @@ struct DistinctFrom {
     negated: bool,
 }
 
-/// Whether the next tokens are these words; looks ahead without consuming.
+/// `IS [NOT] DISTINCT FROM`, if it comes next. Looks ahead without consuming.
 fn distinct_from(parser: &Parser) -> Option<DistinctFrom> {
     let keyword = |n| word_at(parser, n).map(|word| word.keyword);
     let negated = keyword(1) == Some(Keyword::NOT);
@@ -176,7 +176,7 @@ struct ReleaseHead {
     mechanism: MechanismName,
 }
 
-/// Whether the next tokens begin a release; looks ahead without consuming.
+/// The beginning of a release, if one comes next. Looks ahead without consuming.
 fn release_head(parser: &Parser) -> Option<ReleaseHead> {
     let first = word_at(parser, 0)?;
     let selector = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"]
@@ -194,7 +194,7 @@ fn release_head(parser: &Parser) -> Option<ReleaseHead> {
     if parser.peek_nth_token(words + 1).token != Token::LParen {
         return None;
     }
-    // A function of the same name remains a function: only a release has named parameters or an
+    // A function of the same name stays a function: only a release has named parameters or an
     // operand.
     let named = word_at(parser, words + 2).is_some()
         && matches!(parser.peek_nth_token(words + 3).token, Token::Eq | Token::RArrow);
@@ -202,8 +202,8 @@ fn release_head(parser: &Parser) -> Option<ReleaseHead> {
     release.then_some(ReleaseHead { selector, count, words, mechanism })
 }
 
-/// The error for TOP or BOTTOM before a number or a mechanism but not both, which has no other
-/// meaning in SQL.
+/// The error for TOP or BOTTOM before either a number or a mechanism, but not both. Such a call has
+/// no other meaning in SQL.
 fn half_a_selector(parser: &Parser) -> Option<String> {
     let first = word_at(parser, 0)?;
     let selector =
@@ -228,7 +228,7 @@ fn half_a_selector(parser: &Parser) -> Option<String> {
         .then(|| format!("{selector} needs a mechanism: {selector} 3 EXPONENTIAL(eps=1) column"))
 }
 
-/// Whether a word follows the parenthesis that opens at token `n`.
+/// True if an aggregate's name follows the parentheses that open at token `n`.
 fn followed_by_operand(parser: &Parser, n: usize) -> bool {
     let mut depth = 0_i32;
     for i in n..n + 64 {
@@ -280,8 +280,8 @@ impl Default for HushDialect {
 impl HushDialect {
     /// The dialect for a text with this number of tokens.
     ///
-    /// When the argument of CAST, POSITION, CEIL or a similar function fails to parse, sqlparser
-    /// parses it again in another way, at each level of nesting, so that the time for a mistake
+    /// If the argument of CAST, POSITION, CEIL or a similar function does not parse, sqlparser
+    /// parses it again in another way, at each level of nesting. So the time that a mistake takes
     /// grows exponentially with its depth. A correct text begins fewer expressions than it has
     /// tokens.
     pub(super) fn for_tokens(tokens: usize) -> Self {
@@ -294,12 +294,12 @@ impl HushDialect {
         Self { values: values.to_vec(), ..self }
     }
 
-    /// Whether the parser gave up for too many expressions.
+    /// True if the parser began too many expressions and gave up.
     pub(super) fn is_exhausted(&self) -> bool {
         self.attempts.get() == 0
     }
 
-    /// A release, or an aggregate without a mechanism, behind FRESH.
+    /// A release, or an aggregate without a mechanism, after FRESH.
     fn fresh(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
         let before = self.clauses.borrow().releases.len();
         let release = if let Some(head) = release_head(parser) {
@@ -320,7 +320,7 @@ impl HushDialect {
             };
             marked
         };
-        // Its arguments hold no release.
+        // The new clauses are all of this release, because its arguments contain no release.
         if let Some(own) = self.clauses.borrow_mut().releases.get_mut(before..) {
             own.iter_mut().for_each(|clause| clause.fresh = true);
         }
@@ -400,7 +400,7 @@ impl HushDialect {
         Ok(aggregate_marker(n, arguments, filter, false))
     }
 
-    /// Adds a release; the result is its number.
+    /// Adds a release and returns its number.
     fn add(
         &self,
         mechanism: MechanismName,
@@ -431,7 +431,7 @@ impl HushDialect {
         let options = options(parser)?;
         let mut first = None;
         if parser.peek_token().token != Token::Mul {
-            // Behind the first word of a column may be more of its name.
+            // The first word of a column may be followed by more of its name.
             let prefix = parser.parse_prefix()?;
             first = Some(parser.parse_compound_expr(prefix, Vec::new())?);
         }
@@ -570,7 +570,7 @@ pub(crate) fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
     Ok(KeysClause::List(literal_list(parser)?))
 }
 
-/// An operand as text; a bare name as the name of its column.
+/// An operand as text. For a bare name, the name of its column.
 fn name_of(operand: &Expr) -> String {
     match operand {
         Expr::Identifier(ident) => folded(ident),
@@ -578,7 +578,7 @@ fn name_of(operand: &Expr) -> String {
     }
 }
 
-/// The aggregate, if the operand is one instead of a column.
+/// The operand, if it is an aggregate instead of a column.
 fn aggregate_of(operand: &Expr) -> Option<&Expr> {
     match operand {
         Expr::Function(call) if call.over.is_none() => {

@@ -1,7 +1,7 @@
 //! Cells of people: the clauses of CREATE and ALTER PRIVACY BUDGET.
 //!
-//! In: a parser at the clause. Out: the column by which the people of a budget are partitioned, or
-//! that they are not any more.
+//! In: a parser at the clause. Out: the column whose values divide the people of a budget into
+//! cells, or the end of this partition.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET research PARTITION BY region     →  PartitionBudget { name: "research", column: Some("region") }
@@ -21,8 +21,7 @@ pub(super) fn of_new(parser: &mut Parser, create: Declaration) -> Result<Declara
     }
 }
 
-/// `PARTITION BY column` or `DROP PARTITION`, which follows the name of a budget; `None` for
-/// anything else.
+/// `PARTITION BY column` or `DROP PARTITION` after the name of a budget. `None` for anything else.
 pub(super) fn alteration(
     parser: &mut Parser,
     budget: &str,

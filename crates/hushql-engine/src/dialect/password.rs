@@ -1,7 +1,7 @@
 //! The password of a role on its way from a statement to its verifier.
 //!
-//! In: the text of a statement. Out: the same text to whoever makes the verifier, and to nobody who
-//! prints what was parsed.
+//! In: the text of a statement. Out: the same text for the code that makes the verifier. Printing a
+//! parsed statement does not show it.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Password {
     }
 }
 
-/// It shows in no log.
+/// A log does not show the password.
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password")

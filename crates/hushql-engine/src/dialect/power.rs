@@ -1,8 +1,7 @@
 //! `x ^ y`, a power as in PostgreSQL.
 //!
-//! In: a query as sqlparser read it, for which `^` binds like PostgreSQL's. Out: the same, with
-//! calls of `power`. sqlparser takes the operator for exclusive or, and its kernel computes 2 ^
-//! 3 = 1.
+//! In: a query as sqlparser read it, with `^` at PostgreSQL's precedence. Out: the query with calls
+//! of `power`. sqlparser reads the operator as exclusive or, so DataFusion would compute 2 ^ 3 = 1.
 //!
 //! ```text
 //! 2 ^ 3 * 4      power(CAST(2 AS DOUBLE), CAST(3 AS DOUBLE)) * 4
@@ -19,11 +18,11 @@ use sqlparser::ast::{
 use crate::dialect::error::DialectError;
 use crate::refusal::{Reason, Refusal};
 
-/// Where `^` binds: closer than products, as in PostgreSQL.
+/// The precedence of `^`: higher than that of products, as in PostgreSQL.
 pub(super) const PRECEDENCE: u8 = 45;
 
-/// Refuses a power without parentheses behind a minus sign: some databases negate the power, and
-/// others its base.
+/// Refuses a power without parentheses after a minus sign: some databases negate the power, others
+/// its base.
 ///
 /// # Errors
 /// The refusal.
@@ -50,7 +49,7 @@ pub(super) fn check(query: &sql::Query) -> Result<(), DialectError> {
     }
 }
 
-/// `x ^ y` as a call, of DOUBLE as in PostgreSQL; `None` for any other expression.
+/// `x ^ y` as a call on DOUBLE, as in PostgreSQL. `None` for any other expression.
 pub(super) fn power(expr: &Expr) -> Option<Expr> {
     let Expr::BinaryOp { left, op: BinaryOperator::BitwiseXor, right } = expr else { return None };
     let double = |side: &Expr| {

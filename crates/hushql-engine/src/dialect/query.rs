@@ -15,7 +15,7 @@ use crate::dialect::parser::HushDialect;
 use crate::dialect::twice::name_repeated;
 use crate::dialect::value::{Value, substitute};
 
-/// How deeply expressions and queries may nest.
+/// The deepest nesting of expressions and queries.
 pub(crate) const RECURSION_LIMIT: usize = 50;
 
 /// Refuses text after a statement.
@@ -55,7 +55,7 @@ pub(crate) fn lowered(
     lowered_tree(tree, dialect)
 }
 
-/// A query as it is written, with the values of its parameters.
+/// A query as it is written, with values in place of its parameters.
 fn parsed(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>, DialectError> {
     let mut tree = parser.parse_query()?;
     if !dialect.values.is_empty() {
@@ -78,7 +78,7 @@ fn lowered_tree(
     Ok((tree, clauses))
 }
 
-/// Refuses KEYS and OPTIONS outside their places: the parser reads them in every expression.
+/// Refuses KEYS and OPTIONS outside of their places. The parser reads them in every expression.
 pub(crate) fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
     let found = sql::visit_expressions(tree, |e| {
         if let sql::Expr::Function(function) = e {
@@ -103,7 +103,7 @@ pub(crate) fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
     }
 }
 
-/// A table's, view's, column's or budget's name; unquoted names are lower case, as in queries.
+/// The name of a table, view, column or budget. Unquoted names are lower case, as in queries.
 pub(crate) fn name(parser: &mut Parser) -> Result<String, ParserError> {
     let ident = parser.parse_identifier()?;
     Ok(match ident.quote_style {

@@ -1,7 +1,7 @@
 //! Release tables: `CREATE RELEASE TABLE`, `DROP RELEASE TABLE`, `GRANT SELECT` and
 //! `REVOKE SELECT`.
 //!
-//! In: a parser at the verb. Out: the statement, whose names are unresolved.
+//! In: a parser at the verb. Out: the statement with unresolved names.
 //!
 //! ```text
 //! CREATE RELEASE TABLE IF NOT EXISTS r AS SELECT LAPLACE(eps=1) COUNT(*) n FROM t   →   r, kept if it exists, the query
@@ -19,7 +19,7 @@ use crate::dialect::clauses::{error, expect_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::query::{name, query};
 
-/// Whether the words at this place are `CREATE RELEASE TABLE` or `DROP RELEASE TABLE`.
+/// True if `CREATE RELEASE TABLE` or `DROP RELEASE TABLE` comes next.
 pub(super) fn names_release_table(parser: &Parser) -> bool {
     let is = |n: usize, word: &str| {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
@@ -62,7 +62,7 @@ fn head(parser: &mut Parser) -> Result<(String, bool), ParserError> {
     let is = |n: usize, word: &str| {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
     };
-    // A table may be named `if`.
+    // All three words are needed, because a table may be named `if`.
     let if_not_exists = is(0, "IF") && is(1, "NOT") && is(2, "EXISTS");
     if if_not_exists {
         for word in ["IF", "NOT", "EXISTS"] {

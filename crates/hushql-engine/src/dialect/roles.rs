@@ -1,7 +1,7 @@
-//! Roles: `CREATE ROLE`, `ALTER ROLE` and `DROP ROLE`, in which ROLE may be written USER.
+//! Roles: `CREATE ROLE`, `ALTER ROLE` and `DROP ROLE`. USER may be written instead of ROLE.
 //!
-//! In: a parser behind the verb and ROLE. Out: the declaration, with the password as written. No
-//! message of this file repeats a word of the statement: it could be the password.
+//! In: a parser after the verb and ROLE. Out: the declaration, with the password as written. No
+//! message of this file repeats a word of the statement, because it could be the password.
 //!
 //! ```text
 //! CREATE ROLE lab LOGIN PASSWORD 'a long one' VALID UNTIL '2027-01-01'   →   lab, may log in, the password, the time
@@ -44,7 +44,7 @@ pub(super) fn role(parser: &mut Parser, verb: &str) -> Result<Declaration, Parse
     }
 }
 
-/// Whether these two words come next; if so, consumes them.
+/// Consumes these two words if they come next. Returns whether they did.
 fn words(parser: &mut Parser, first: &str, second: &str) -> bool {
     let is = |n: usize, word: &str| {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
@@ -83,7 +83,7 @@ fn options(parser: &mut Parser) -> Result<RoleClause, ParserError> {
     }
 }
 
-/// A text in single quotes; the message does not repeat what is there instead.
+/// A text in single quotes. The error does not repeat the token that was found.
 fn text(parser: &mut Parser) -> Result<String, ParserError> {
     match parser.peek_token().token {
         Token::SingleQuotedString(text) => {

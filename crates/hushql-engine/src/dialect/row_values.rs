@@ -1,8 +1,8 @@
-//! Comparisons of rows, written as comparisons of their parts.
+//! Rewrites comparisons of rows as comparisons of their parts.
 //!
-//! In: an expression as sqlparser read it. Out: the same by the three-valued logic of SQL, without
-//! row values: rows are equal if all their parts are, not equal if one of them is not, and in the
-//! order of the first parts that differ.
+//! In: an expression as sqlparser read it. Out: an equivalent one without row values, by the
+//! three-valued logic of SQL. Rows are equal if all their parts are, unequal if some part is, and
+//! otherwise ordered by the first parts that differ.
 //!
 //! ```text
 //! (a, b) = (x, y)                     (a = x AND b = y)
@@ -15,15 +15,15 @@ use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use crate::refusal::{Reason, Refusal};
 
-/// The most parts of rows of which one is less: the condition is as deep as they are many.
+/// The most parts of rows that are compared by order. The condition is nested once for each part.
 const MOST_ORDERED: usize = 16;
 
-/// The comparison of parts that says the same; `None` for other expressions. Parts that are
-/// repeated have to be columns or constants: those of the left side of a list, and all but the last
-/// of rows in order.
+/// The comparison of parts that means the same. `None` for other expressions. Parts that would be
+/// repeated must be columns or constants: those of the left side of a list, and all but the last of
+/// ordered rows.
 ///
 /// # Errors
-/// A refusal of rows that are compared with rows of another length.
+/// A refusal of rows of different lengths.
 pub(super) fn by_parts(expr: &Expr) -> Result<Option<Expr>, Refusal> {
     match expr {
         Expr::BinaryOp { left, op, right } => {
@@ -66,8 +66,8 @@ fn all_equal(left: &[Expr], right: &[Expr], whole: &Expr) -> Result<Option<Expr>
     Ok(joined(&parts, &BinaryOperator::And))
 }
 
-/// The first parts differ by `strict`, or they are equal and the rest is in order; the last ones by
-/// `op`.
+/// The first parts are ordered by `strict`, or they are equal and the remaining parts are in order.
+/// The last parts are compared by `op`.
 fn in_order(
     left: &[Expr],
     strict: &BinaryOperator,
@@ -113,8 +113,7 @@ fn compared(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
     Expr::BinaryOp { left: operand(left), op, right: operand(right) }
 }
 
-/// Conditions with an operator between them, no deeper than the logarithm of how many they are;
-/// `None` for none.
+/// Conditions with an operator between them, as a balanced tree. `None` if there are none.
 fn joined(conditions: &[Expr], op: &BinaryOperator) -> Option<Expr> {
     let (first, last) = conditions.split_at(conditions.len().div_ceil(2));
     match first {
@@ -137,7 +136,7 @@ fn not(expr: Expr) -> Expr {
     nested(Expr::UnaryOp { op: UnaryOperator::Not, expr })
 }
 
-/// Whether an expression is a column or a constant, which is the same wherever it stands.
+/// True for a column or a constant: it has the same value wherever it is repeated.
 fn is_repeatable(expr: &Expr) -> bool {
     match expr {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
@@ -203,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A condition of rows in order is as deep as they are long.
+    /// A condition on ordered rows is nested once for each part.
     #[test]
     fn long_rows_have_no_order() {
         for (parts, ordered) in [(16, true), (17, false)] {

@@ -1,6 +1,6 @@
 //! Splits scripts into statements.
 //!
-//! In: the text of a script. Out: its statements as written, each with its place in the script.
+//! In: the text of a script. Out: its statements as written, each with its position in the script.
 //!
 //! ```text
 //! "SELECT 1;\n SELECT 2"  ─▶  "SELECT 1" at (1, 1), "SELECT 2" at (2, 2)
@@ -73,7 +73,7 @@ impl ScriptStatement {
 pub fn split(script: &str) -> Result<Vec<ScriptStatement>, DialectError> {
     let mut places = TokenOffsets::in_text(script);
     let mut statements = Vec::new();
-    // Where the current statement begins.
+    // The place where the current statement begins.
     let mut begun: Option<(usize, Location)> = None;
     let statement = |(start, begin): (usize, Location), end: usize| ScriptStatement {
         text: script.get(start..end).unwrap_or_default().to_owned(),
@@ -107,7 +107,7 @@ impl<'a> TokenOffsets<'a> {
         Self { text, offset: 0, at: Location { line: 1, column: 1 } }
     }
 
-    /// The offset in bytes of a place; no place may precede the one before it.
+    /// The offset of a position in bytes. Positions must be given in ascending order.
     pub(super) fn offset(&mut self, place: Location) -> usize {
         for c in self.text.get(self.offset..).unwrap_or_default().chars() {
             if self.at >= place {
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(texts, written);
     }
 
-    /// Statements once began with one line break for each line before them: the last line of a
+    /// Statements once began with one line break for each line before them. The last line of a
     /// million was refused as too large, and ten thousand statements took a hundred million bytes.
     #[test]
     fn what_stands_before_a_statement_is_not_in_it() {

@@ -21,10 +21,10 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::refusal::{Reason, Refusal};
 
-/// How many levels of subqueries in expressions a query may have.
+/// The most levels of subqueries in expressions that a query may have.
 const MOST_SUBQUERIES: usize = 8;
 
-/// How large a statement may be.
+/// The largest size of a statement.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -42,7 +42,7 @@ pub struct Size {
     pub bytes: usize,
     /// Operators, such as `+`, `=`, `AND`, `IN` and `UNION`; the parser limits brackets.
     pub operators: usize,
-    /// Tables, counted at each use; each use of a WITH query or view counts all of its tables.
+    /// Tables, counted at each use. Each use of a WITH query or view counts all of its tables.
     pub tables: u64,
 }
 
@@ -74,8 +74,9 @@ impl Size {
         Ok(())
     }
 
-    /// Refuses a tree whose expanded WITH queries name too many tables, and a tree whose
-    /// expressions nest too many queries: the planner plans the content of each level about twice.
+    /// Refuses a tree whose expanded WITH queries name too many tables. Also refuses a tree whose
+    /// expressions nest too many queries, because the planner plans the content of each level about
+    /// twice.
     ///
     /// # Errors
     /// The refusal.
@@ -126,7 +127,7 @@ pub(super) fn operators(tokens: &[TokenWithSpan]) -> usize {
     tokens.iter().filter(|token| is_operator(&token.token)).count()
 }
 
-/// The refusal of a statement that nests more deeply than the parser goes.
+/// The refusal of a statement that is nested more deeply than the parser allows.
 pub(super) fn too_deep() -> Refusal {
     too_large(
         "the statement is nested too deeply".to_owned(),
@@ -138,7 +139,7 @@ fn too_large(message: String, hint: &str) -> Refusal {
     Refusal::new(Reason::TooLarge, "", message, hint)
 }
 
-/// Whether a token can add a level to an expression or query.
+/// True if a token can add a level to an expression or query.
 fn is_operator(token: &Token) -> bool {
     match token {
         Token::Word(word) => matches!(
@@ -186,8 +187,8 @@ fn is_operator(token: &Token) -> bool {
     }
 }
 
-/// The number of tables that a query names once each WITH query is expanded; saturates. `behind` is
-/// the number of tables behind a name that does not name a WITH query.
+/// The number of tables that a query names after each WITH query is expanded; saturates. `behind`
+/// gives the number of tables for a name that is not a WITH query.
 pub(crate) fn tables(tree: &Query, behind: &dyn Fn(&str) -> u64) -> u64 {
     count(tree, behind).total
 }
@@ -199,14 +200,14 @@ fn count<'a>(tree: &Query, behind: &'a dyn Fn(&str) -> u64) -> Count<'a> {
     count
 }
 
-/// Counts what a query repeats.
+/// Counts tables and levels, including those that a query repeats.
 struct Count<'a> {
-    /// The queries under visit, innermost last.
+    /// The queries that are being visited, innermost last.
     frames: Vec<QueryFrame>,
-    /// The tables that the query names once each WITH query is expanded; saturates.
+    /// The number of tables that the query names after each WITH query is expanded; saturates.
     total: u64,
     behind: &'a dyn Fn(&str) -> u64,
-    /// The number of expressions under visit that hold queries, and the largest number so far.
+    /// The number of enclosing expressions that hold queries, and the largest number so far.
     depth: usize,
     deepest: usize,
 }
@@ -214,9 +215,9 @@ struct Count<'a> {
 #[derive(Default)]
 struct QueryFrame {
     tables: u64,
-    /// The WITH queries of this query that are counted already.
+    /// The WITH queries of this query that are already counted.
     named: HashMap<String, u64>,
-    /// The WITH queries that are not counted yet, in the order of their visits.
+    /// The WITH queries that are not counted yet, in the order in which they are visited.
     coming: Vec<(String, *const Query)>,
 }
 
@@ -326,8 +327,8 @@ mod tests {
         assert_eq!(tables(&query.tree, &|name| if name == "v" { 10 } else { 1 }), 2 * 2 * 11 + 1);
     }
 
-    /// Each WITH query that unites the one before with itself doubles the plan: thirty of them read
-    /// a billion tables.
+    /// If each WITH query is the union of the previous one with itself, each doubles the plan:
+    /// thirty of them read a billion tables.
     #[test]
     fn what_doubles_saturates() {
         let mut sql = "WITH c0 AS (SELECT x FROM t)".to_owned();
@@ -355,8 +356,7 @@ mod tests {
         }
     }
 
-    /// Each level of either multiplied the time to parse or plan by 1.5, so that thirty levels
-    /// never finished.
+    /// Each level multiplied the time to parse or plan by 1.5, so thirty levels never finished.
     #[test]
     fn what_is_tried_twice_at_each_level_is_not_tried_forever() {
         for (open, close) in [

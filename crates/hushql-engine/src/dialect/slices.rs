@@ -1,6 +1,7 @@
 //! Slices of privacy budgets: the clauses of CREATE and ALTER PRIVACY BUDGET.
 //!
-//! In: a parser at the clause. Out: whose slice it is, its limit, and what was spent of it.
+//! In: a parser at the clause. Out: the analyst whose slice it is, its limit, and what was spent of
+//! it.
 //!
 //! ```text
 //! ADD SLICE lab LIMIT (epsilon=3, delta=1e-7)     →  AlterSlice { analyst: "lab", change: Add(ε = 3, δ = 10⁻⁷) }
@@ -14,7 +15,7 @@ use super::literal::{Literal, named_literals};
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::privacy::parse_decimal;
 
-/// `SLICE analyst LIMIT (…) [SPENT (…)]`, as often as it is written.
+/// `SLICE analyst LIMIT (…) [SPENT (…)]`, any number of times.
 pub(super) fn slices(parser: &mut Parser) -> Result<Vec<SliceClause>, ParserError> {
     let mut slices: Vec<SliceClause> = Vec::new();
     while take_word(parser, "SLICE") {
@@ -33,8 +34,8 @@ pub(super) fn slices(parser: &mut Parser) -> Result<Vec<SliceClause>, ParserErro
     Ok(slices)
 }
 
-/// `ADD SLICE …`, `[ALTER] SLICE … SET LIMIT …` or `DROP SLICE …`, which follows the name of a
-/// budget; `None` for anything else.
+/// `ADD SLICE …`, `[ALTER] SLICE … SET LIMIT …` or `DROP SLICE …` after the name of a budget.
+/// `None` for anything else.
 pub(super) fn alteration(
     parser: &mut Parser,
     budget: &str,
@@ -66,13 +67,12 @@ pub(super) fn alteration(
     Ok(Some(Declaration::AlterSlice { budget: budget.to_owned(), analyst, change }))
 }
 
-/// The name of an analyst: its letters are as they are.
+/// The name of an analyst, with its letters as written.
 pub(super) fn analyst(parser: &mut Parser) -> Result<String, ParserError> {
     Ok(parser.parse_identifier()?.value)
 }
 
-/// `(epsilon=…, delta=…)`, `(rho=…, delta=…)` or `(coupons=…, delta=…)`, which follows LIMIT of a
-/// slice.
+/// `(epsilon=…, delta=…)`, `(rho=…, delta=…)` or `(coupons=…, delta=…)` after LIMIT of a slice.
 fn limit(parser: &mut Parser) -> Result<SliceLimit, ParserError> {
     let (mut amount, mut delta) = (None, None);
     for (name, value) in named_literals(parser, "LIMIT (epsilon=3, delta=1e-7)")? {

@@ -1,7 +1,7 @@
-//! Other spellings of aggregates, of `%` and of tables, written as the engine knows them.
+//! Rewrites other spellings of aggregates, operators and tables as the engine knows them.
 //!
-//! In: a query as sqlparser read it. Out: the same in its plain form. Calls of other functions stay
-//! as they are.
+//! In: a query as sqlparser read it. Out: the same query in its plain form. Calls of other
+//! functions stay as they are.
 //!
 //! ```text
 //! count_if(late)                                     COUNT(*) FILTER (WHERE late)
@@ -25,14 +25,14 @@ use super::power;
 use super::row_values::by_parts;
 use crate::dialect::error::DialectError;
 
-/// The schema that every table is in, for tools that write one.
+/// The schema of every table, for tools that write a schema.
 const SCHEMA: &str = "public";
 
-/// Respells every call and every table of a query, wherever it stands.
+/// Respells every call and every table of a query.
 ///
 /// # Errors
-/// [`DialectError`] for rows that are compared with rows of another length, and for a power behind
-/// a minus sign.
+/// [`DialectError`] for rows that are compared with rows of another length, and for a power after a
+/// minus sign.
 pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     without_schema(query);
     power::check(query)?;
@@ -59,8 +59,8 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     }
 }
 
-/// Names tables without their schema. A table that has the name of a CTE keeps it, since the CTE
-/// would hide the table.
+/// Removes the schema from the names of tables. A table with the name of a CTE keeps its schema,
+/// because the CTE would hide the table.
 fn without_schema(query: &mut Query) {
     let mut ctes = Ctes::default();
     let _ = query.visit(&mut ctes);
@@ -150,7 +150,7 @@ fn remainder(function: &sql::Function) -> Option<Expr> {
     Some(Expr::Nested(Box::new(remainder)))
 }
 
-/// The one expression between the parentheses, if there is nothing else.
+/// The expression between the parentheses, if there is exactly one and nothing else.
 fn only_argument(arguments: &FunctionArguments) -> Option<&Expr> {
     let FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses }) =
         arguments
@@ -171,7 +171,7 @@ fn list(args: Vec<FunctionArgExpr>) -> FunctionArguments {
     })
 }
 
-/// `count_if(x) FILTER (WHERE y)` counts the rows on which both hold.
+/// Rewrites `count_if(x) FILTER (WHERE y)`, which counts the rows on which both x and y hold.
 fn counted(function: &mut sql::Function) {
     let Some(condition) = only_argument(&function.args).cloned() else { return };
     let nested = |expr: Expr| Box::new(Expr::Nested(Box::new(expr)));
@@ -188,7 +188,8 @@ fn counted(function: &mut sql::Function) {
     function.args = list(vec![FunctionArgExpr::Wildcard]);
 }
 
-/// `percentile_cont(f) WITHIN GROUP (ORDER BY x)`. A descending order stays, and is refused.
+/// Rewrites `percentile_cont(f) WITHIN GROUP (ORDER BY x)`. A descending order stays, and is
+/// refused later.
 fn ordered(function: &mut sql::Function) {
     let Some(fraction) = only_argument(&function.args).cloned() else { return };
     let [sql::OrderByExpr { expr, options, with_fill: None }] = function.within_group.as_slice()

@@ -1,4 +1,4 @@
-//! Statements: queries, EXPLAIN and SHOW; the owner's declarations are read by [`super::declare`].
+//! Reads statements: queries, EXPLAIN and SHOW. [`super::declare`] reads the owner's declarations.
 
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -19,7 +19,7 @@ use crate::dialect::error::DialectError;
 use crate::dialect::query::{RECURSION_LIMIT, ended, name, query};
 use crate::refusal::{Reason, Refusal};
 
-/// SQL statements that no session runs; any other unknown first word is a misspelling.
+/// SQL statements that no session runs. Any other unknown first word is a misspelling.
 const OTHER_STATEMENTS: [&str; 36] = [
     "table",
     "from",
@@ -59,7 +59,7 @@ const OTHER_STATEMENTS: [&str; 36] = [
     "comment",
 ];
 
-/// Reads one statement from the tokens of a text, without white space, with values for its
+/// Reads one statement from the tokens of a text, which contain no white space, with values for its
 /// parameters.
 pub(super) fn parse(
     text: &str,
@@ -69,7 +69,7 @@ pub(super) fn parse(
     let first = first_word(&tokens);
     let dialect = HushDialect::for_tokens(tokens.len()).with_values(values);
     let statement = statement(text, tokens, &first, &dialect);
-    // The result of a text that was not read to its end does not count.
+    // A result counts only if the text was read to its end.
     if dialect.is_exhausted() { Err(too_deep().into()) } else { statement }
 }
 
@@ -231,8 +231,8 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     )
 }
 
-/// `[name] [BY ANALYST | BY DAY | BY MONTH | BY CELL]`, which follows SHOW PRIVACY BUDGET. A budget
-/// may be named `by`.
+/// `[name] [BY ANALYST | BY DAY | BY MONTH | BY CELL]` after SHOW PRIVACY BUDGET. A budget may be
+/// named `by`.
 fn budget(parser: &mut Parser) -> Result<Show, ParserError> {
     let by = |parser: &mut Parser| {
         let known = [
@@ -255,7 +255,7 @@ fn budget(parser: &mut Parser) -> Result<Show, ParserError> {
     }
 }
 
-/// Whether the text begins with ALTER TABLE name SUGGEST.
+/// True if the text begins with ALTER TABLE name SUGGEST.
 fn suggests(parser: &Parser) -> bool {
     let is = |n: usize, word: &str| {
         word_at(parser, n).is_some_and(|w| w.value.eq_ignore_ascii_case(word))

@@ -1,7 +1,7 @@
 //! Synthetic tables: `CREATE SYNTHETIC TABLE` and `DROP SYNTHETIC TABLE`.
 //!
 //! In: a parser at the verb. Out: the statement: a method with its cost, the options, and a query
-//! without releases. Its `Display` writes method and options so that they parse back.
+//! without releases. Its `Display` writes the method and the options so that they parse back.
 //!
 //! ```text
 //! CREATE SYNTHETIC TABLE s WITH (rows=500) AS AIM(eps=1) SELECT a FROM t   →   s, AIM, eps=1, 500 rows, the query
@@ -45,7 +45,7 @@ impl fmt::Display for SyntheticStatement {
     }
 }
 
-/// Whether the words at this place are `CREATE SYNTHETIC TABLE` or `DROP SYNTHETIC TABLE`.
+/// True if `CREATE SYNTHETIC TABLE` or `DROP SYNTHETIC TABLE` comes next.
 pub(super) fn names_synthetic_table(parser: &Parser) -> bool {
     let is = |n: usize, word: &str| {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
@@ -91,7 +91,7 @@ pub(super) fn created(
     if take_word(parser, "WITH") {
         with_options(parser, &mut options)?;
     }
-    // Read on without it, so that the whole statement can be said.
+    // AS may be missing; the rest is read anyway, so that the error can show the whole statement.
     let is_method =
         |word: &str| SyntheticMethod::NAMES.iter().any(|(name, _)| word.eq_ignore_ascii_case(name));
     let without_as = word_at(parser, 0).is_some_and(|word| is_method(&word.value));
@@ -321,7 +321,7 @@ fn buckets(parser: &mut Parser) -> Result<Vec<(String, BucketOption)>, ParserErr
     Ok(all)
 }
 
-/// The problem with a value, if there is one.
+/// What is wrong with a value. `None` if it is accepted.
 fn give<T>(slot: &mut Option<T>, value: Option<T>, must: &str) -> Option<String> {
     match value {
         None => Some(must.to_owned()),
@@ -398,7 +398,7 @@ mod tests {
         ));
     }
 
-    /// The whole statement is said, with AS where it belongs.
+    /// The error shows the whole statement, with AS in its place.
     #[test]
     fn a_forgotten_as_is_written() {
         let text = "CREATE SYNTHETIC TABLE s WITH (rows=5) aim(eps=1) SELECT a FROM t WHERE a > 2";

@@ -1,6 +1,6 @@
-//! What is asked of a synthetic table: the method, its parameters, and the options behind WITH.
+//! The options of a synthetic table: the method, its parameters, and the options after WITH.
 //!
-//! In: values that the parser has checked. Out: the same as text that parses back to them.
+//! In: values that the parser has checked. Out: text that parses back to them.
 //!
 //! ```text
 //! SyntheticOptions { epsilon: Some(1), rows: Some(500), … }  ⇄  eps=1 and rows=500
@@ -11,7 +11,7 @@ use std::fmt;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rho};
 
-/// How synthetic rows are made.
+/// The method that makes synthetic rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SyntheticMethod {
     /// The engine chooses: AIM.
@@ -41,10 +41,10 @@ impl fmt::Display for SyntheticMethod {
     }
 }
 
-/// Where the codes of a column begin, if the statement says so.
+/// Where the codes of a column begin, if the statement gives this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BucketOption {
-    /// The first value of each bucket, in order; the last bucket reaches to the end of the column's
+    /// The first value of each bucket, in order. The last bucket extends to the end of the column's
     /// domain.
     From(Vec<Literal>),
     /// Buckets whose ends grow by a constant factor.
@@ -63,7 +63,7 @@ impl fmt::Display for BucketOption {
     }
 }
 
-/// What stands in the parentheses of the method, and behind WITH.
+/// The options in the parentheses of the method, and after WITH.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SyntheticOptions {
     /// The cost in ε.
@@ -72,21 +72,22 @@ pub struct SyntheticOptions {
     pub delta: Option<Delta>,
     /// The cost in ρ.
     pub rho: Option<Rho>,
-    /// All sets of so many columns are the workload.
+    /// The workload consists of all sets of this many columns.
     pub marginals: Option<u64>,
-    /// The rounds of MWEM.
+    /// The number of rounds of MWEM.
     pub rounds: Option<u64>,
-    /// Rows of one unit that count, or of SMALL_DATABASE the rows that come out.
+    /// The number of rows of one unit that count. For SMALL_DATABASE: the number of rows that come
+    /// out.
     pub bound: Option<u64>,
-    /// How many rows come out; a noisy number if absent.
+    /// The number of rows that come out. A noisy number if absent.
     pub rows: Option<u64>,
-    /// The sets of columns that are to be like those of the query.
+    /// The sets of columns whose marginals should resemble those of the query.
     pub workload: Vec<Vec<String>>,
     /// The most bytes that the model of the rows may have.
     pub size: Option<u64>,
-    /// Whether each unit counts as one, however many rows it has.
+    /// True if each unit counts as one person, however many rows it has.
     pub per_person: bool,
-    /// Where the codes of columns begin.
+    /// The columns whose codes are given, and where they begin.
     pub buckets: Vec<(String, BucketOption)>,
 }
 
@@ -106,7 +107,7 @@ impl SyntheticOptions {
         parts.join(", ")
     }
 
-    /// The options behind WITH; empty without one.
+    /// The options after WITH; empty if there are none.
     pub fn with(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.rows.map(|rows| format!("rows={rows}")));

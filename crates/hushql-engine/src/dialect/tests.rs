@@ -138,7 +138,7 @@ fn dropped_clauses_are_refused() {
     }
 }
 
-/// The parser reads a mistake inside CAST or POSITION again at each level: thirty levels never
+/// The parser reads a mistake inside CAST or POSITION again at each level, so thirty levels never
 /// finished.
 #[test]
 fn mistakes_deep_inside_are_found_soon() {
@@ -276,7 +276,7 @@ fn mistakes_in_declarations_are_errors() {
     }
 }
 
-/// The operand of `IS DISTINCT FROM` once took in the whole rest of the condition, with AND and OR.
+/// The operand of `IS DISTINCT FROM` once contained all the rest of the condition, with AND and OR.
 #[test]
 fn distinct_from_ends_before_and() {
     for (written, read) in [
@@ -296,7 +296,7 @@ fn distinct_from_ends_before_and() {
             });
             format!("{tree:?}")
         };
-        // Only the places in the text differ.
+        // Only the positions in the text differ.
         let bare = |tree: String| {
             tree.split("Location(")
                 .map(|part| part.split_once(')').map_or(part, |(_, rest)| rest).to_owned())
@@ -333,7 +333,7 @@ fn sets_of_keys_are_spelled_out() {
     assert_eq!(listed.releases[0].keys, [keys.clone(), None, keys]);
     let most = query("SELECT LAPLACE(eps=1) COUNT(*) FROM t GROUP BY CUBE (a, b, c, d, e, f)");
     assert_eq!(most.tree.to_string().matches('(').count(), 3 + 64);
-    // A parameter is a value, and never a position.
+    // A parameter is always a value, never a position.
     let given = [Value::Integer(1)];
     let sql = "SELECT a, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY GROUPING SETS (ROLLUP ($1), (a))";
     assert!(matches!(parse_with(sql, &Size::default(), &given), Err(DialectError::Refused(_))));

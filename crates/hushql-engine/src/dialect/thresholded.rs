@@ -1,8 +1,8 @@
-//! A statement with a δ, so that its groups may come from the data.
+//! Statements with a δ, so that their groups may come from the data.
 //!
-//! In: the text of a query that was refused because only the data know its groups. Out: the texts
-//! that state a δ, in the order in which they are worth trying; the caller plans each, and shows
-//! only one that is accepted.
+//! In: the text of a query that was refused because its group keys are not declared. Out: the texts
+//! that state a δ, in the order in which they are worth trying. The caller plans each of them, and
+//! shows only one that is accepted.
 //!
 //! ```text
 //! SELECT city, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY city      LAPLACE(eps=1, delta=1e-6)
@@ -16,11 +16,11 @@ use super::ast::MechanismName;
 use super::script::TokenOffsets;
 use crate::dialect::tokens::{significant, tokens};
 
-/// The most places that are tried.
+/// The most places for a δ that are tried.
 const MOST: usize = 4;
 
 /// The statements with δ = 10⁻⁶ in one place each: among the parameters of a mechanism, in OPTIONS,
-/// or in new OPTIONS that cost `epsilon`. Each is one line.
+/// or in new OPTIONS that cost `epsilon`. Each statement is one line.
 pub(crate) fn thresholded(text: &str, epsilon: &str) -> Vec<String> {
     let Some(text) = one_line(text) else { return Vec::new() };
     let Ok(tokens) = tokens(&text).and_then(significant) else { return Vec::new() };
@@ -56,7 +56,7 @@ fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     word(token).map(|word| word.keyword)
 }
 
-/// The parenthesis that closes the parameters which a word at this place begins, if they name no δ.
+/// The closing parenthesis of the parameters that begin at this word, if they contain no δ.
 fn end_of_parameters(tokens: &[TokenWithSpan], at: usize) -> Option<&TokenWithSpan> {
     let name = word(tokens.get(at)?)?;
     let mechanism = MechanismName::parse(&name.value);
@@ -75,7 +75,7 @@ fn end_of_parameters(tokens: &[TokenWithSpan], at: usize) -> Option<&TokenWithSp
     (!names_delta).then_some(end)
 }
 
-/// The text in one line; `None` where a comment or a quoted text reaches beyond one.
+/// The text in one line. `None` if a comment or a quoted text spans several lines.
 fn one_line(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(';');
     if text.contains('\n') && text.contains("--") {

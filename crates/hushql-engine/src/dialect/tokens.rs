@@ -11,7 +11,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
         .tokenize_with_location()?)
 }
 
-/// Drops white space, makes TOP an ordinary name, also ROLLUP where CONSISTENT follows, and refuses
+/// Drops white space, makes TOP an ordinary name, and ROLLUP too if CONSISTENT follows, and refuses
 /// the engine's reserved names.
 pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
     let mut kept = Vec::with_capacity(tokens.len());
@@ -20,7 +20,8 @@ pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
             Token::Whitespace(_) => continue,
             Token::Word(word) => {
                 keep_ours(&word.value, token.span.start)?;
-                // sqlparser would read TOP as a clause of SELECT even where it names a column.
+                // sqlparser would read TOP as a clause of SELECT even if it is the name of a
+                // column.
                 if word.keyword == sqlparser::keywords::Keyword::TOP {
                     word.keyword = sqlparser::keywords::Keyword::NoKeyword;
                 }

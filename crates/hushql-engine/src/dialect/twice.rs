@@ -1,9 +1,10 @@
-//! Columns that a SELECT lists twice: the second one gets a name of its own.
+//! Columns that a SELECT lists twice: the second one gets its own name.
 //!
-//! In: a query as parsed. Out: the same, in which no SELECT list holds an expression twice without
-//! an alias: the planner tells columns apart by their names, and would refuse it. It gives a cast
-//! the name of what it casts, so a column and its casts are told apart by their headings. The new
-//! name occurs nowhere else in the query, so nothing else changes its meaning.
+//! In: a query as parsed. Out: the same query, in which no SELECT list repeats an expression
+//! without an alias. The planner identifies columns by their names, and would refuse a repeated
+//! one. It also names a cast after the expression that it casts, so a column and its casts are
+//! named by their headings. The new name occurs nowhere else in the query, so no other part changes
+//! its meaning.
 //!
 //! ```text
 //! SELECT sex, sex, upper(sex), upper(sex)   →   SELECT sex, sex AS "sex_1", upper(sex), upper(sex) AS "upper(sex)_1"
@@ -55,7 +56,7 @@ impl sql::Visitor for UsedNames {
     }
 }
 
-/// Gives names that are not among these.
+/// Gives columns names that are not yet among these.
 struct Naming(BTreeSet<String>);
 
 impl VisitorMut for Naming {
@@ -63,7 +64,7 @@ impl VisitorMut for Naming {
 
     fn pre_visit_select(&mut self, select: &mut sql::Select) -> ControlFlow<()> {
         let is_of_one_table = matches!(select.from.as_slice(), [one] if one.joins.is_empty());
-        // All columns are listed, each of them.
+        // The list contains every column.
         let lists_all = select.projection.iter().any(|item| match item {
             SelectItem::Wildcard(options) => {
                 options.opt_exclude.is_none() && options.opt_except.is_none()
@@ -78,7 +79,7 @@ impl VisitorMut for Naming {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let written = folded(without_options(expr));
             let text_of = |expr: &Expr| match expr {
-                // Of one table, a column is the same with and without its table.
+                // With one table, a column is the same with and without its table's name.
                 Expr::CompoundIdentifier(parts) if is_of_one_table => {
                     parts.last().map_or_else(String::new, ToString::to_string)
                 }
@@ -99,7 +100,7 @@ impl VisitorMut for Naming {
 }
 
 impl Naming {
-    /// The heading of an expression as its name, or one like it if the query has that already.
+    /// The heading of an expression as its name. If the query has that name already, a similar one.
     fn own(&mut self, expr: &Expr) -> Ident {
         let own = name_of(expr);
         match self.0.insert(own.to_lowercase()) {
@@ -108,7 +109,7 @@ impl Naming {
         }
     }
 
-    /// A name like that of an expression, which the query does not have yet.
+    /// A name similar to that of an expression, which the query does not contain yet.
     fn another(&mut self, expr: &Expr) -> Ident {
         let own = name_of(expr);
         let mut number = 1_usize;
@@ -121,7 +122,7 @@ impl Naming {
     }
 }
 
-/// What an expression is called.
+/// The name of an expression, before a number is added.
 fn name_of(expr: &Expr) -> String {
     let own = match expr {
         Expr::Identifier(ident) => Some(ident.value.clone()),

@@ -1,4 +1,4 @@
-//! Values that a program passes beside its statements: for a parameter of a query, or in a domain.
+//! Values that a program passes beside a statement: for a parameter of a query, or in a domain.
 //!
 //! In: Rust values. Out: literals for the dialect's clauses and for the syntax tree of a query. No
 //! text is parsed, so a value is always one literal, whatever it contains.
@@ -45,7 +45,8 @@ pub enum Value {
     Integer(i64),
     /// A finite number. It means the shortest decimal that parses to this number.
     Float(f64),
-    /// A number in digits, such as `-17.010`, of which at most 38 count. It keeps all of them.
+    /// A number in digits, such as `-17.010`, with at most 38 significant digits. All of them are
+    /// kept.
     Decimal(String),
     /// A text, or a date or timestamp in SQL's format, such as `2026-02-28`.
     Text(String),
@@ -99,7 +100,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// The shortest decimal that parses to a number; `None` for a number that is not finite.
+/// The shortest decimal that parses to a number. `None` if the number is not finite.
 pub(crate) fn decimal(value: f64) -> Option<String> {
     let magnitude = value.abs();
     let plain = magnitude == 0.0 || (1e-9..1e15).contains(&magnitude);
@@ -107,7 +108,7 @@ pub(crate) fn decimal(value: f64) -> Option<String> {
 }
 
 impl Value {
-    /// The length of its text; 0 for a number, which is short.
+    /// The length of the value's text. 0 for a number, which is short.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -119,11 +120,11 @@ impl Value {
         }
     }
 
-    /// The literal of a clause.
+    /// The value as a literal of a clause.
     ///
     /// # Errors
-    /// A refusal for a number that is not finite, or not a decimal of 38 digits, and for a text
-    /// that is reserved for the engine.
+    /// A refusal of a number that is not finite or not a decimal of 38 digits, and of a text that
+    /// is reserved for the engine.
     pub(crate) fn literal(&self) -> Result<Literal, Refusal> {
         Ok(match self {
             Self::Null => Literal::Null,
@@ -150,24 +151,24 @@ impl Value {
         })
     }
 
-    /// The expression to which the parser turns the literal of this value.
+    /// The value as the ledger records it: the text of its literal, in one line.
     ///
     /// # Errors
     /// See [`Value::literal`].
     pub(crate) fn recorded(&self) -> Result<String, Refusal> {
         let literal = self.literal()?;
         Ok(match (self, literal) {
-            // A whole number that is a float divides as one.
+            // A float stays a float, because a whole number would divide differently.
             (Self::Float(value), _) => format!("{value:?}"),
             (_, Literal::Text(text)) if text.contains(steers) => escaped(&text),
             (_, literal) => literal.to_string(),
         })
     }
 
-    /// The expression that the parser makes of this value as a literal.
+    /// The expression that the parser would make of the value's literal.
     fn expression(&self) -> Result<Expr, Refusal> {
         let value = match self {
-            // A float without a fraction remains a float.
+            // A float without a fraction stays a float.
             Self::Float(value) if value.is_finite() => return Ok(signed(&format!("{value:?}"))),
             _ => match self.literal()? {
                 Literal::Number(text) => return Ok(signed(&text)),
@@ -180,7 +181,7 @@ impl Value {
     }
 }
 
-/// A number as the parser represents it: the sign is an operator.
+/// A text as a literal with escapes for its control characters.
 fn escaped(text: &str) -> String {
     let mut written = "E'".to_owned();
     for c in text.chars() {
@@ -196,7 +197,7 @@ fn escaped(text: &str) -> String {
     written
 }
 
-/// A number as the parser reads it: its sign is an operator.
+/// A number as the parser reads it: the sign is an operator.
 fn signed(text: &str) -> Expr {
     match text.strip_prefix('-') {
         None => number(text),
@@ -215,8 +216,8 @@ fn refusal(message: String, hint: &str) -> Refusal {
     Refusal::new(Reason::Parameter, "a value", message, hint)
 }
 
-/// The bytes of the values that the parameters of a statement are replaced with; saturates. A value
-/// counts wherever it is used.
+/// The total bytes of the values that replace the parameters of a statement; saturates. A value
+/// counts at each use.
 pub(super) fn bytes_of_values(tokens: &[TokenWithSpan], values: &[Value]) -> usize {
     let of_token = |token: &TokenWithSpan| match &token.token {
         Token::Placeholder(name) => replacement(name, values).map_or(0, |(_, value)| value.bytes()),
@@ -225,12 +226,12 @@ pub(super) fn bytes_of_values(tokens: &[TokenWithSpan], values: &[Value]) -> usi
     tokens.iter().map(of_token).fold(0, usize::saturating_add)
 }
 
-/// Puts values in the place of the parameters `$1`, `$2`, … of a query.
+/// Replaces the parameters `$1`, `$2`, … of a query by values.
 ///
 /// # Errors
-/// A refusal where a parameter has no value, a value has no parameter, or a parameter stands where
-/// a value would mean more than itself: a bound of a clause, or a column that GROUP BY or ORDER BY
-/// counts out.
+/// A refusal if a parameter has no value or a value has no parameter. Also if a parameter stands
+/// where its value would decide more than a value: in a bound of a clause, or as a column of GROUP
+/// BY or ORDER BY.
 pub(super) fn substitute(tree: &mut sql::Query, values: &[Value]) -> Result<(), DialectError> {
     let mut substitution = Substitution { values, used: BTreeSet::new() };
     if let ControlFlow::Break(refusal) = tree.visit(&mut substitution) {
@@ -251,7 +252,7 @@ pub(super) fn substitute(tree: &mut sql::Query, values: &[Value]) -> Result<(), 
     }
 }
 
-/// Replaces parameters that are expressions.
+/// Replaces the parameters that are expressions.
 struct Substitution<'a> {
     values: &'a [Value],
     used: BTreeSet<usize>,
@@ -302,7 +303,7 @@ impl VisitorMut for Substitution<'_> {
     }
 }
 
-/// Refuses parameters that are left, which are not expressions: `DATE $1`, `ESCAPE $1`.
+/// Refuses the remaining parameters, which are not expressions: `DATE $1`, `ESCAPE $1`.
 struct Leftover;
 
 impl Visitor for Leftover {
@@ -318,7 +319,7 @@ impl Visitor for Leftover {
     }
 }
 
-/// The name of the parameter that an expression is.
+/// The parameter's name, if the expression is a parameter.
 fn parameter(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(sql::ValueWithSpan { value: sql::Value::Placeholder(name), .. }) => Some(name),
@@ -326,8 +327,8 @@ fn parameter(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Refuses a parameter where a whole number counts out a column: a value would choose what is
-/// grouped or sorted by.
+/// Refuses a parameter where a whole number would be the position of a column, because its value
+/// would choose the column to group or sort by.
 fn no_position<'a>(
     mut items: impl Iterator<Item = &'a Expr>,
     clause: &str,
@@ -343,7 +344,7 @@ fn no_position<'a>(
     }
 }
 
-/// An item of GROUP BY or ORDER BY without KEYS, brackets and signs.
+/// An item of GROUP BY or ORDER BY without KEYS, parentheses and signs.
 fn bare(item: &Expr) -> &Expr {
     match item {
         Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => bare(inner),
@@ -382,7 +383,7 @@ fn in_a_clause() -> Refusal {
     Refusal::new(Reason::Parameter, "a named argument", IN_A_CLAUSE, "the numbers themselves")
 }
 
-/// Whether a named argument, which is a bound, contains a parameter.
+/// True if a named argument contains a parameter. Named arguments are bounds.
 fn has_named_parameter(function: &sql::Function) -> bool {
     let sql::FunctionArguments::List(list) = &function.args else { return false };
     list.args.iter().any(|argument| match argument {
@@ -466,7 +467,7 @@ mod tests {
         assert!(said("SELECT $1 FROM t", &[]).contains("placeholder"));
         assert!(said("SELECT $1 FROM t", &[f64::NAN.into()]).contains("finite"));
         assert!(said("SELECT $1 FROM t", &["__hushql_release_0".into()]).contains("belong"));
-        // These take a name or a number that is written out.
+        // These need a name or a literal number.
         for text in [
             "SELECT LAPLACE($1=1) COUNT(*) FROM t",
             "SELECT TOP $1 EXPONENTIAL(eps=1) k FROM t GROUP BY k",
@@ -481,8 +482,8 @@ mod tests {
         }
     }
 
-    /// A whole number in GROUP BY or ORDER BY is the position of a column: a value there chose the
-    /// groups.
+    /// A whole number in GROUP BY or ORDER BY is the position of a column: a value there once chose
+    /// the groups.
     #[test]
     fn a_value_does_not_choose_a_column() {
         for item in ["$1", "($1)", "+$1", "- (-($1))", "x, $1"] {
@@ -499,7 +500,7 @@ mod tests {
                 }
             }
         }
-        // Part of an expression, a value is a value.
+        // Inside an expression, a parameter is just a value.
         let text = "SELECT x > $1 FROM t GROUP BY x > $1 ORDER BY x + $1";
         assert!(parse_with(text, &Size::default(), &[Value::Integer(1)]).is_ok());
     }
@@ -520,7 +521,7 @@ mod tests {
         }
     }
 
-    /// A text of half a megabyte that is used a thousand times was half a gigabyte.
+    /// A text of half a megabyte that is used a thousand times once became half a gigabyte.
     #[test]
     fn a_value_is_as_long_as_it_is_used_often() {
         let size = Size { bytes: 1_000, ..Size::default() };

@@ -1,8 +1,8 @@
-//! Views: queries that are stored as text.
+//! Views: stored queries.
 //!
 //! In: a parser after `CREATE VIEW`, or the stored text. Out: the text of the query, or its tree.
-//! The query is plain SQL: a view contains no release, so using it twice draws and charges nothing
-//! twice.
+//! The query is plain SQL. A view contains no release, so a query that uses it twice neither draws
+//! nor pays twice.
 //!
 //! ```text
 //! CREATE VIEW grown (id, years) AS SELECT id, age FROM adult WHERE age >= 18
@@ -24,7 +24,7 @@ use crate::dialect::query::{RECURSION_LIMIT, ended, lowered, name, names};
 use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::{Reason, Refusal};
 
-/// `name [(columns)] AS query`, which follows VIEW.
+/// `name [(columns)] AS query` after VIEW.
 pub(super) fn create_view(
     parser: &mut Parser,
     dialect: &HushDialect,
@@ -51,7 +51,7 @@ pub(super) fn create_view(
 /// Reads the text of a view's query, and counts its operators.
 ///
 /// # Errors
-/// Those of [`super::parse`], and a refusal of a text that contains a release.
+/// The errors of [`super::parse`], and a refusal of a text that contains a release.
 pub(crate) fn view_query(text: &str) -> Result<(Box<sql::Query>, usize), DialectError> {
     let tokens = significant(tokens(text)?)?;
     let operators = operators(&tokens);

@@ -1,8 +1,8 @@
-//! The arguments of window functions that have to be written out: distances, places and numbers of
-//! shares.
+//! Arguments of window functions that must be literals: distances, positions and numbers of
+//! buckets.
 //!
-//! In: a call with OVER. Out: an error with what to write, where an argument depends on a row or is
-//! not a whole number: the planner would take it, and no query could run with it.
+//! In: a call with OVER. Out: an error with what to write, if such an argument depends on a row or
+//! is not a whole number. The planner would accept it, but no query could run with it.
 //!
 //! ```text
 //! nth_value(x, 2) OVER (…)   accepted          nth_value(x, y) OVER (…)   refused: write a whole number
@@ -15,8 +15,8 @@ use sqlparser::ast::{
 use super::error::DialectError;
 use crate::refusal::{Reason, Refusal};
 
-/// What the functions take behind their first argument, or in its place: whether it must be there,
-/// from which number on, and an example.
+/// For each function: the position of its argument, whether it is required, its least value, and an
+/// example.
 const TAKEN: [(&str, usize, bool, i64, &str); 4] = [
     ("nth_value", 1, true, 1, "nth_value(x, 2) OVER (ORDER BY y)"),
     ("lag", 1, false, i64::MIN, "lag(x, 1) OVER (ORDER BY y)"),
@@ -40,8 +40,8 @@ pub(super) fn window_arguments(
     let FunctionArguments::List(list) = args else { return Ok(()) };
     let given = match list.args.get(*place) {
         Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(given))) => given,
-        // A wrong number of arguments is said by the planner, but for those that it leaves to the
-        // rows.
+        // The planner reports a wrong number of arguments. These functions would fail only when
+        // rows are read.
         None if *required && *place == 1 && list.args.len() == 1 => {
             return Err(refused(&name, "how many rows to count is missing", example));
         }
@@ -66,7 +66,7 @@ fn refused(name: &str, why: &str, example: &str) -> DialectError {
     .into()
 }
 
-/// The number that is written, with its sign.
+/// The literal number, with its sign.
 fn whole_number(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -79,14 +79,14 @@ fn whole_number(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// Whether it is a literal of another kind: a text, or a number with decimals.
+/// True for a literal of another kind: a text, or a number with decimals.
 fn is_other(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(_) | Expr::UnaryOp { op: UnaryOperator::Minus, .. })
         && whole_number(expr).is_none()
         && !matches!(expr, Expr::Value(value) if matches!(value.value, Value::Null | Value::Placeholder(_)))
 }
 
-/// Whether it is made of literals alone.
+/// True if the expression consists of literals alone.
 fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) => true,
