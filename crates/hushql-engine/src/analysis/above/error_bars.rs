@@ -1,17 +1,18 @@
-//! How far each number of the answer can be off: the noise, carried through the public plan.
+//! How far each number of the answer can be off: the error by noise, carried through the public
+//! plan.
 //!
 //! In: the public plan over released tables. Out: the same plan with further columns: for each
-//! number that is computed from released ones, the largest distance to its value without noise. It
-//! is interval arithmetic: each released number is within its own ± of the bounded aggregate, and
-//! so the result is within the ends that the intervals allow.
+//! number that is computed from released ones, the largest distance to its value without noise. The
+//! method is interval arithmetic: each released number is within its own ± of the bounded
+//! aggregate, so the result is within the ends that these intervals allow.
 //!
 //! ```text
 //! a ± 30, n ± 3:    a / n            between (a − 30) / (n + 3) and (a + 30) / (n − 3)
-//!                   SUM(n) OVER ()   every n off by its own ±
+//!                   SUM(n) OVER ()   every n is off by its own ±
 //! ```
 //!
-//! A result of m released numbers takes each of them at a confidence of 1 − 0.05/m, so that all are
-//! within their ± with 95 %. Everything here reads released numbers and public scales alone.
+//! If a result depends on m released numbers, each has a confidence of 1 − 0.05/m, so that all of
+//! them are within their ± with 95 %. Only released numbers and public scales are read.
 
 mod called;
 mod grouped;
@@ -31,30 +32,29 @@ use crate::catalog::RESERVED;
 pub(crate) use called::with_called_ends;
 use node::{Carrier, ColumnError, nth, with_errors};
 
-/// The public plan with the errors of its numbers behind its columns.
+/// The public plan with further columns for the errors of its numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorBars {
     plan: LogicalPlan,
-    /// For each output, the column with its error.
+    /// For each output, the index of the column with its error.
     places: Vec<Option<usize>>,
-    /// How many released numbers a result depends on, each number once; first those of ends that
-    /// the query asks for.
+    /// On how many released numbers a result depends: the distinct counts over all results. The
+    /// counts of the interval ends that the query asks for come first.
     among: Vec<u64>,
 }
 
 impl ErrorBars {
-    /// The errors of those outputs that are wanted; none for an output whose error cannot be
-    /// carried.
+    /// The errors of the wanted outputs. An output has no error if its error cannot be carried.
     ///
     /// # Guarantee
-    /// The first columns of the plan are those of the public plan, with the same rows in the same
-    /// order. Where the noise of each released number is within its ± at confidence 1 − 0.05/m, an
-    /// error bounds how far the value is from the one without noise, up to the rounding of floats.
-    /// All m hold together with 95 %, by the union bound.
+    /// The first columns of the plan are the columns of the public plan, with the same rows in the
+    /// same order. If the noise of each released number is within its ± at confidence 1 − 0.05/m,
+    /// an error bounds how far the value is from the one without noise, up to the rounding of
+    /// floats. All m hold together with 95 %, by the union bound.
     pub(crate) fn for_analysis(analysis: &Analysis, wanted: &[usize]) -> Self {
         let (public_plan, parts) = (&analysis.as_written, analysis.parts());
         let outputs = public_plan.schema().fields().len();
-        // The plan reads the columns of the ends that it asks for: further ones come behind them.
+        // The plan reads the columns of the ends that it asks for. Further columns come after them.
         let asked = analysis.called_ends().map_or(&[][..], |called| &called.among);
         let none = || Self {
             plan: analysis.public_plan().clone(),
@@ -70,7 +70,8 @@ impl ErrorBars {
             fields.get(**output).is_some_and(|field| field.data_type().is_numeric())
         };
         let wanted: Vec<usize> = wanted.iter().filter(numeric).copied().collect();
-        // What each output depends on is known before the levels are.
+        // A first pass finds the numbers on which each output depends. The confidences follow from
+        // these.
         let first = behind_asked(&[1]);
         let counted: Vec<(usize, u64)> = wanted
             .iter()
@@ -119,19 +120,19 @@ impl ErrorBars {
         &self.plan
     }
 
-    /// For each output, the column of the plan with its error.
+    /// For each output, the index of the plan's column with its error.
     pub(crate) fn places(&self) -> &[Option<usize>] {
         &self.places
     }
 
-    /// How many released numbers a result depends on, each number once: the order of the columns
-    /// behind a released table.
+    /// On how many released numbers a result depends: the distinct counts. This is the order of the
+    /// columns behind a released table.
     pub(crate) fn among(&self) -> &[u64] {
         &self.among
     }
 
-    /// The released table of a part, and behind it the ± of its measures at each confidence that is
-    /// used.
+    /// The released table of a private aggregate, with further columns for the ± of its measures at
+    /// each confidence in use.
     pub(crate) fn released(&self, part: &PrivateAggregate) -> SchemaRef {
         with_errors(part, &self.among)
     }

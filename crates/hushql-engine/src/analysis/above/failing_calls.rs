@@ -1,9 +1,9 @@
-//! Calls that fail whatever is released: an unknown unit, a negative length, a pattern that cannot
-//! be read.
+//! Calls that fail for every released value: an unknown unit, a negative length, an invalid
+//! pattern.
 //!
 //! In: the plan above the releases. Out: a refusal if the constants of a call alone make it fail.
-//! Such a call would be charged and give NULL for every row. Only constants and types of the
-//! statement are looked at.
+//! Without it, such a call would be charged and return NULL for every row. Only constants and types
+//! of the statement are inspected.
 //!
 //! ```text
 //! date_trunc('mont', day)                    there is no unit 'mont'
@@ -28,7 +28,7 @@ use crate::sql_type::sql_type;
 /// Refuses calls and casts that fail on every row.
 ///
 /// # Errors
-/// The refusal of the first one.
+/// The refusal of the first such call or cast.
 pub(crate) fn no_failing_call(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let mut found = None;
     let walked = plan.apply_with_subqueries(|node| {
@@ -56,7 +56,7 @@ fn failing(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
         expr
     {
         let from = inner.get_type(schema).ok()?;
-        // Whoever writes TRY_CAST asks for the NULL.
+        // The writer of a TRY_CAST expects NULL.
         if matches!(expr, Expr::Cast(_))
             && let Some(value) = constant(inner)
             && !value.is_null()
@@ -86,7 +86,7 @@ fn failing(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     Some(refusal(expr, &why(&error), "a pattern that can be read"))
 }
 
-/// Why no value of a type becomes one of another, if none does.
+/// The refusal of a cast, if no value of one type can become a value of the other.
 fn uncastable(expr: &Expr, from: &DataType, to: &DataType) -> Option<Refusal> {
     if from.is_null() || is_castable(from, to) {
         return None;
@@ -95,7 +95,7 @@ fn uncastable(expr: &Expr, from: &DataType, to: &DataType) -> Option<Refusal> {
     Some(refusal(expr, &why, "the column itself, or a CAST to VARCHAR"))
 }
 
-/// Whether DataFusion computes an operator.
+/// True if DataFusion computes an operator.
 fn is_computed(op: Operator) -> bool {
     let computes = matches!(
         op,
@@ -124,8 +124,8 @@ fn is_computed(op: Operator) -> bool {
     computes || compares(op)
 }
 
-/// Why a window function cannot use its constants, where DataFusion takes that for a fault of its
-/// own.
+/// Why a window function cannot use its constants, in cases that DataFusion would report as an
+/// internal error.
 fn failing_window(call: &WindowFunction, expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     match (call.fun.name(), call.params.args.as_slice()) {
         ("lead" | "lag", [x, _, default]) => {
@@ -177,19 +177,19 @@ fn failing_call(call: &ScalarFunction, schema: &DFSchema) -> Option<Refusal> {
     Some(refusal(&whole, &why(&error), "constants on which the function does not fail"))
 }
 
-/// The first constant behind the first argument that is no format of dates.
+/// The first constant after the first argument that is not a date format.
 fn unread_format(call: &ScalarFunction, constants: &[Option<ScalarValue>]) -> Option<Refusal> {
     let unread = constants.iter().skip(1).flatten().find_map(|format| {
         let format = format.try_as_str()??;
         let is_unread = StrftimeItems::new(format).any(|item| item == Item::Error);
-        // Without a letter of a date, a format reads no date.
+        // A format without a date letter reads no date.
         (is_unread || !format.contains('%')).then(|| format.to_owned())
     })?;
     let whole = Expr::ScalarFunction(call.clone());
     Some(refusal(&whole, &format!("'{unread}' is no format of dates"), "'%Y-%m-%d %H:%M:%S'"))
 }
 
-/// The value of a literal, also behind casts.
+/// The value of a literal, also inside casts.
 fn constant(expr: &Expr) -> Option<ScalarValue> {
     if let Expr::Literal(value, _) = expr {
         return Some(value.clone());
@@ -203,7 +203,7 @@ fn constant(expr: &Expr) -> Option<ScalarValue> {
     None
 }
 
-/// The kernel's sentence, which depends on constants and types of the statement alone.
+/// The kernel's error message. It depends only on constants and types of the statement.
 fn why(error: &DataFusionError) -> String {
     let message = error.find_root().strip_backtrace();
     let sentence = message.lines().next().unwrap_or_default();

@@ -1,16 +1,16 @@
 //! GoogleSQL's implicit bounds: finds the range of a sum or a mean that has none.
 //!
-//! In: a query in which the analysis misses the range of an aggregate of
-//! `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`. Out: the same query in which half of this
-//! aggregate's cost releases the histogram of its argument, and the other half the aggregate of the
-//! argument in units of the bound that the histogram showed. All aggregates of one SELECT that read
-//! the same argument of the same rows share a histogram, to which each gives its half. The
-//! rewritten query is analyzed like any other: the bound is a released value, and nothing is
-//! calibrated by it, since what is summed lies in −1..1 whatever it is.
+//! In: a query in which an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` has no
+//! range. Out: the same query with the aggregate's cost split in two. One half releases the
+//! histogram of its argument. The other half releases the aggregate of the argument, measured in
+//! units of the bound that the histogram showed. All aggregates of one SELECT that read the same
+//! argument of the same rows share one histogram, and each pays half of its cost for it. The
+//! rewritten query is analyzed like any other. The bound is a released value, and no noise is
+//! calibrated to it, because the summed values lie in −1..1 for every bound.
 //!
 //! ```text
 //! SUM(x) at ε   →   SUM(CLAMP(x / b, −1, 1)) at ε/2, times b
-//!                   b = (SELECT MAX(2^k) … buckets of x with enough of COUNT(*) at ε/2, or the fullest where none has)
+//!                   b = (SELECT MAX(2^k) … buckets of x with enough of COUNT(*) at ε/2; if none has enough, the fullest bucket)
 //! ```
 
 use std::sync::Arc;
@@ -42,15 +42,15 @@ use crate::functions::{clamp, magnitude_function};
 use crate::mechanism::Laplace;
 use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 
-/// Analyzes a query in which a release has no range, as often as it takes until every such release
-/// that may find its bounds does.
+/// Analyzes a query in which a release has no range. Repeats until every such release that may find
+/// its bounds has found them.
 ///
 /// # Guarantee
 /// The result is that of `analyze` on the query as it was written, or with some of its releases
 /// replaced as [`rewritten`] does, at no larger cost.
 ///
 /// # Errors
-/// Those of `analyze`.
+/// The errors of `analyze`.
 pub(crate) fn with_bounds_found(
     bound: &Bound,
     missing: NoRange,
@@ -58,7 +58,7 @@ pub(crate) fn with_bounds_found(
 ) -> Result<Analysis, NotAnalyzed> {
     let first = missing.clone();
     let (mut missing, mut found) = (missing, None);
-    // Each time around, at least one more of the query's releases has found its bounds.
+    // In each round, at least one more of the query's releases finds its bounds.
     for _ in bound.releases() {
         let current = found.as_ref().unwrap_or(bound);
         let Some(next) = rewritten(current, &missing, analyze) else { break };
@@ -72,13 +72,13 @@ pub(crate) fn with_bounds_found(
     Err(NotAnalyzed::NoRange(missing))
 }
 
-/// The query in which the bounds of one release, and of those that share them, are found first;
-/// `None` where they are not.
+/// The query in which the bounds of one release, and of the releases that share them, are found
+/// first; `None` if they cannot be found.
 ///
 /// # Guarantee
-/// The releases cost no more than they did: each pays with half of its price, rounded down, for
-/// itself, and with the other half for the histogram. The rewritten query has no privacy of its own
-/// to prove: it is a query like those that are written out.
+/// The releases cost no more than before: each pays half of its price, rounded down, for itself,
+/// and the other half for the histogram. The rewritten query needs no privacy proof of its own: it
+/// is analyzed like a query that a user wrote.
 fn rewritten(
     bound: &Bound,
     missing: &NoRange,
@@ -105,8 +105,8 @@ fn rewritten(
     Some(Bound::from_plan(plan, rewriting.releases))
 }
 
-/// The releases of an aggregate that find their bounds with one of them: they read its argument, of
-/// the rows that pass its filter. `None` if that one may not find bounds.
+/// The releases of an aggregate that find their bounds together with one of them: they read the
+/// same argument of the same rows. `None` if that release may not find bounds.
 fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<usize>> {
     let read = |call: &AggregateFunction| (call.params.args.clone(), call.params.filter.clone());
     let own = read(CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, release)?)?)?);
@@ -123,8 +123,8 @@ fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<u
     Some(alike.collect())
 }
 
-/// Whether the analysis supports every aggregate whose bounds are found. With unknown partitions,
-/// OPTIONS pay for a threshold out of the same ε; that combination is not supported.
+/// True if the analysis supports every aggregate whose bounds are found. With unknown partitions,
+/// OPTIONS pay for a threshold out of the same ε. That combination is not supported.
 fn may_find(analysis: &Analysis) -> bool {
     analysis.parts().iter().all(|part| {
         let found = part.measures().iter().any(|m| m.clause.finding.is_some());
@@ -132,7 +132,7 @@ fn may_find(analysis: &Analysis) -> bool {
     })
 }
 
-/// Whether bounds may be found for a release: OPTIONS must imply it and state its cost.
+/// True if bounds may be found for a release: OPTIONS must imply it and state its cost.
 fn is_eligible(clause: &ReleaseClause) -> bool {
     let Operand::Aggregate(call) = &clause.operand else { return false };
     let summed =
@@ -145,7 +145,7 @@ fn is_eligible(clause: &ReleaseClause) -> bool {
     is_new && implied && summed && !bounded && !call.distinct && priced
 }
 
-/// Half of what was stated as the cost of a release.
+/// Half of the stated cost of a release.
 fn half_of(whole: &Parameters) -> Option<Parameters> {
     Some(Parameters {
         epsilon: whole.epsilon.as_ref().map(|e| e.share(2)).transpose().ok()?,
@@ -154,7 +154,7 @@ fn half_of(whole: &Parameters) -> Option<Parameters> {
     })
 }
 
-/// The release at half of its cost, with the number of its bound.
+/// The release at half of its cost, with a reference to its bound.
 fn in_units(clause: &ReleaseClause, half: Parameters, bound: usize) -> Option<ReleaseClause> {
     let squared = matches!(
         &clause.operand,
@@ -166,7 +166,7 @@ fn in_units(clause: &ReleaseClause, half: Parameters, bound: usize) -> Option<Re
     Some(ReleaseClause { parameters: half, text, finding, ..clause.clone() })
 }
 
-/// The release of the histogram for which these pay together.
+/// The release of the histogram, for which these releases pay together.
 fn histogram_for(paying: &[ReleaseClause]) -> Option<ReleaseClause> {
     let first = paying.first()?;
     let all = paying.iter().map(|clause| &clause.parameters);
@@ -221,9 +221,9 @@ fn place_of(aggregate: &Aggregate, release: usize) -> Option<usize> {
     aggregate.aggr_expr.iter().position(|e| CallOf::marker(e) == Some(release))
 }
 
-/// The replacement of some releases of a query, and a histogram for them.
+/// Replaces some releases of a query, and adds a histogram for them.
 struct Rewriting {
-    /// The releases whose bounds are found; they read the same argument.
+    /// The releases whose bounds are found. They read the same argument.
     sharing: Vec<usize>,
     counter: usize,
     releases: Vec<ReleaseClause>,
@@ -231,8 +231,8 @@ struct Rewriting {
 }
 
 impl Rewriting {
-    /// The smallest noisy count at which a bucket is selected, from the sensitivity that the
-    /// analysis finds.
+    /// The smallest noisy count at which a bucket is selected. It follows from the sensitivity that
+    /// the analysis finds.
     fn threshold(
         &self,
         aggregate: &Aggregate,
@@ -290,8 +290,8 @@ impl Rewriting {
         Aggregate::try_new(Arc::clone(&aggregate.input), vec![bucket], vec![count])
     }
 
-    /// One row with the largest power of two that the selected buckets reach; if none is selected,
-    /// that of the bucket with the largest noisy count. It is a function of released counts.
+    /// One row with the largest power of two that the selected buckets reach. If none is selected,
+    /// the power of the bucket with the largest noisy count. It is a function of released counts.
     fn bound(&self, histogram: Aggregate, widest: f64) -> Result<Expr> {
         let columns = histogram.schema.columns();
         let [bucket, n] = columns.as_slice() else {
@@ -300,7 +300,7 @@ impl Rewriting {
         let least_count = lit(i64::try_from(self.least).unwrap_or(i64::MAX));
         let n = Expr::Column(n.clone());
         let reached = reach(Expr::Column(bucket.clone()))?;
-        // All selected buckets come first; the others follow in the order of their counts.
+        // All selected buckets come first. The others follow in the order of their counts.
         let kept = when(n.clone().gt_eq(least_count), reached.clone()).otherwise(lit(0.0))?;
         let order = [kept, n, reached.clone()].map(|key| key.sort(false, false));
         let plan = LogicalPlanBuilder::from(LogicalPlan::Aggregate(histogram))
@@ -356,8 +356,8 @@ impl Rewriting {
         LogicalPlanBuilder::from(LogicalPlan::Aggregate(scaled)).project(expressions)?.build()
     }
 
-    /// A released aggregate of x/b as one of x, in its own type: times b, or times b² for a
-    /// variance.
+    /// Converts a released aggregate of x/b to one of x, in its own type: times b, or times b² for
+    /// a variance.
     fn in_own_unit(
         &self,
         release: usize,
@@ -402,8 +402,8 @@ fn as_float(x: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(x), DataType::Float64))
 }
 
-/// A power of two that no value of the type exceeds (for DOUBLE, the largest of which sums and
-/// squares are finite).
+/// A power of two that no value of the type exceeds. For DOUBLE, the largest one for which sums and
+/// squares are finite.
 fn widest(data_type: &DataType) -> Option<f64> {
     Buckets::for_type(data_type)?;
     let most = match data_type {

@@ -1,9 +1,9 @@
 //! The public plan above the releases.
 //!
-//! In: a query, and later the rest of it after its private aggregates have been cut out. Out: the
+//! In: a query, and later its public plan, after its private aggregates have been cut out. Out: the
 //! same plan in forms that the analysis understands (plain SQL selections, estimates from
-//! randomized responses, aggregates whose bounds are found first), in which nothing fails on
-//! released values.
+//! randomized responses, aggregates whose bounds are found first). Nothing in it fails on released
+//! values.
 //!
 //! ```text
 //! SELECT status … ORDER BY COUNT(*) DESC LIMIT 1      plain_selection: a selection of one status

@@ -2,8 +2,8 @@
 //!
 //! In: the plan above the releases, and the keys of each release. Out: a refusal of a filter that
 //! is never true, and of a comparison with a text that no group has, with the value that was
-//! probably meant. Keys are public and the statement is the analyst's own, so this costs nothing;
-//! the answer would be empty or wrong, at the full price.
+//! probably meant. The check costs nothing: keys are public, and the statement is the analyst's
+//! own. Without it, the answer would be empty or wrong at the full price.
 //!
 //! ```text
 //! sex IN ('Male', 'Female')      HAVING sex = 'Femal'                        write 'Female'
@@ -34,17 +34,17 @@ use crate::analysis::recursion::deeper;
 use crate::bind::quoting::name_of_column;
 use crate::refusal::{Reason, Refusal};
 
-/// The most keys of a column that are looked at.
+/// The most keys of a column that are inspected.
 const MOST_LOOKED_AT: usize = 10_000;
 
 /// Refuses filters above releases that no row passes, and comparisons of keys with texts that are
-/// no keys.
+/// not keys.
 ///
 /// # Guarantee
-/// Depends on the query, on declarations and on public tables alone.
+/// Depends only on the query, the declarations and public tables.
 ///
 /// # Errors
-/// The refusal of the first one.
+/// The first such refusal.
 pub(crate) fn no_impossible_condition(
     plan: &LogicalPlan,
     parts: &[PrivateAggregate],
@@ -56,14 +56,14 @@ pub(crate) fn no_impossible_condition(
     Known { parts, tables }.facts(plan).map(|_| ())
 }
 
-/// What is known of the rows above releases.
+/// What is known about the rows above releases.
 struct Known<'a> {
     parts: &'a [PrivateAggregate],
     tables: &'a dyn Tables,
 }
 
 impl Known<'_> {
-    /// The facts of a plan's columns, once its conditions and those below are looked at.
+    /// The facts of a plan's columns. Checks its conditions and the conditions below it first.
     fn facts(&self, plan: &LogicalPlan) -> Result<Vec<Facts>, NotAnalyzed> {
         deeper(|| self.facts_of_node(plan))
     }
@@ -73,7 +73,7 @@ impl Known<'_> {
             plan.inputs().into_iter().map(|input| self.facts(input)).collect::<Result<_, _>>()?;
         let below: Vec<Facts> = inputs.iter().flatten().cloned().collect();
         let schema = Arc::new(merge_schema(&plan.inputs()));
-        // The inputs of a union have the same columns.
+        // The branches of a union have the same columns.
         let scope = (schema.fields().len() == below.len()).then(|| Scope::new(schema, below));
         if let Some(scope) = &scope {
             self.check(plan, scope)?;
@@ -87,7 +87,7 @@ impl Known<'_> {
         })
     }
 
-    /// Looks at the conditions of one node.
+    /// Checks the conditions of one node.
     fn check(&self, plan: &LogicalPlan, scope: &Scope) -> Result<(), NotAnalyzed> {
         if let LogicalPlan::Filter(filter) = plan {
             contradiction::check(&filter.predicate, scope)?;
@@ -114,7 +114,7 @@ impl Known<'_> {
         Ok(found?)
     }
 
-    /// Looks at the subqueries in a node's expressions.
+    /// Checks the subqueries in a node's expressions.
     fn check_subqueries(&self, plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         let mut subqueries = Vec::new();
         let walked = plan.apply_expressions(|expr| {
@@ -133,7 +133,7 @@ impl Known<'_> {
         subqueries.iter().try_for_each(|subquery| self.facts(subquery).map(|_| ()))
     }
 
-    /// What is known of a node's columns; `None` where that is their types alone.
+    /// The facts of a node's columns; `None` if only their types are known.
     fn of_outputs(
         &self,
         plan: &LogicalPlan,
@@ -204,8 +204,7 @@ impl Known<'_> {
     }
 }
 
-/// The facts of a key of a release; those of its type where only the data know its values, and for
-/// a number.
+/// The facts of a key of a release. For unknown keys and for numbers, the facts of the type.
 fn of_keys(keys: &[ScalarValue], data_type: &DataType) -> Facts {
     let of_type = Facts::of_type(data_type);
     if !(1..=MOST_LOOKED_AT).contains(&keys.len()) {
@@ -222,13 +221,13 @@ fn of_keys(keys: &[ScalarValue], data_type: &DataType) -> Facts {
     Facts { keys: Some(KeySource::Values(Arc::new(keys.to_vec()))), nullable, ..facts }
 }
 
-/// The facts of one side of a join, whose columns are NULL where it has no match.
+/// The facts of one side of a join. If the side is padded, its columns can be NULL.
 fn padded(mut side: Vec<Facts>, is_padded: bool) -> Vec<Facts> {
     side.iter_mut().for_each(|facts| facts.nullable |= is_padded);
     side
 }
 
-/// The column of `column IS NULL` where each group has a key, and none is NULL.
+/// The column of `column IS NULL`, if each group has a key and no key is NULL.
 fn never_null<'a>(condition: &'a Expr, scope: &Scope) -> Option<&'a Column> {
     let Expr::IsNull(of) = condition else { return None };
     let facts = scope.facts_of(of.try_as_col()?)?;
@@ -236,8 +235,8 @@ fn never_null<'a>(condition: &'a Expr, scope: &Scope) -> Option<&'a Column> {
     of.try_as_col().filter(|_| is_listed && !facts.nullable)
 }
 
-/// The facts of a column, a constant, or a text as another type of texts; of anything else, those
-/// of its type.
+/// The facts of a column, a constant, or a text cast to another text type. For all other
+/// expressions, the facts of the type.
 fn of_expr(expr: &Expr, scope: &Scope) -> Facts {
     let data_type = expr.get_type(scope.schema.as_ref()).unwrap_or(DataType::Null);
     if let Expr::Alias(alias) = expr {
@@ -256,7 +255,7 @@ fn of_expr(expr: &Expr, scope: &Scope) -> Facts {
     known.cloned().unwrap_or_else(|| Facts::of_type(&data_type))
 }
 
-/// The facts of a union's columns, each of which has the keys of all branches.
+/// The facts of a union's columns. Each column has the keys of all branches.
 fn of_union(union: &Union, inputs: &[Vec<Facts>]) -> Option<Vec<Facts>> {
     let columns = union.schema.fields().iter().enumerate();
     let column = |(i, data_type): (usize, &DataType)| {
@@ -269,7 +268,7 @@ fn of_union(union: &Union, inputs: &[Vec<Facts>]) -> Option<Vec<Facts>> {
             hull = hull.union(&facts.range);
             match &facts.keys {
                 Some(KeySource::Values(own)) => keys.extend(own.iter().cloned()),
-                // NULL alone is in no list.
+                // A branch that is only NULL has no list of keys.
                 None if facts.null_key && facts.range.is_empty() => {}
                 Some(KeySource::Integers(..) | KeySource::Ticks(_)) | None => {
                     return Some(Facts { nullable, ..all });

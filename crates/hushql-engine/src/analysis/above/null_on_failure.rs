@@ -1,23 +1,23 @@
-//! Computations on released values: NULL instead of a failure or of a number that wraps around.
+//! Computations on released values: NULL in place of a failure, or of a number that wraps around.
 //!
-//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on numbers and dates
-//! whose result does not fit, is not finite, or whose divisor is zero, for casts that fail, for
-//! square roots of negative numbers, and for calls of other functions on the rows on which they
-//! fail (`functions`: `decided`); integers are added up in more digits than they have. Noise alone
-//! can make a released count large, zero or negative: the query would then fail after it was paid
-//! for, or return a wrong number.
+//! In: the public plan of a query. Out: the same plan, which returns NULL for arithmetic on numbers
+//! and dates whose result does not fit or is not finite, or whose divisor is zero; for casts that
+//! fail; for square roots of negative numbers; and for calls of other functions on the rows on
+//! which they fail (`functions`: `decided`). Integers are added up in a wider type. Noise alone can
+//! make a released count large, zero or negative. Without these changes, the query would then fail
+//! after it was paid for, or return a wrong number.
 //!
 //! ```text
 //! sum / n                sum / n, or NULL
 //! CAST(n AS TINYINT)     TRY_CAST(n AS TINYINT)
-//! sqrt(variance)         sqrt(variance where it is not negative, or NULL)
-//! chr(n)                 NULL where n is no code of a character
+//! sqrt(variance)         sqrt(variance), or NULL where it is negative
+//! chr(n)                 NULL where n is not the code of a character
 //! (SELECT x FROM t)      NULL where t has several rows
 //! SUM(n)                 TRY_CAST(SUM(CAST(n AS DECIMAL(20, 0))) AS BIGINT)
 //! ```
 //!
-//! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our
-//! choice.
+//! Upstream: docs/upstream.md, 16. Keep it even if DataFusion fails instead of wrapping: NULL is
+//! our choice.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ pub(crate) fn null_on_failure(plan: LogicalPlan) -> std::result::Result<LogicalP
     rewritten(plan, total)
 }
 
-/// A plan over public tables alone in which nothing wraps, no float is NaN, and no date lies beyond
-/// the calendar; what fails there says so, and costs nothing.
+/// A plan over public tables alone in which nothing wraps, no float is NaN, and no date is outside
+/// the calendar. Other failures are reported, and cost nothing.
 pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
     rewritten(plan, of_public_rows)
 }
@@ -97,7 +97,7 @@ fn rewritten(
 
 fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
-        // A cast that cannot fail stays a cast, which the planner can see through when it turns a
+        // A cast that cannot fail stays a cast. The planner can look through it when it turns a
         // subquery into a join.
         Expr::Cast(Cast { expr, field })
             if !expr.get_type(schema).is_ok_and(|from| widens(&from, field.data_type())) =>
@@ -105,7 +105,7 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let to = field.data_type().clone();
             let from = expr.get_type(schema).ok();
             let cast = Expr::TryCast(TryCast { expr, field });
-            // Of a date, every moment is in the calendar.
+            // Every date lies in the calendar when it becomes a timestamp.
             Ok(Transformed::yes(
                 match ticks_a_day(&to).is_some()
                     && from.is_none_or(|from| ticks_a_day(&from).is_none())
@@ -133,10 +133,10 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Calls of functions, moved dates and patterns that are NULL on the rows on which they would fail.
+/// Calls of functions, moved dates and patterns, with NULL on the rows on which they would fail.
 fn null_where_it_fails(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if let Some((how, text, pattern)) = matching(&expr) {
-        // A pattern that is a literal was tried.
+        // A literal pattern has already been tried.
         return Ok(match matches!(pattern, Expr::Literal(..)) {
             true => Transformed::no(expr),
             false => {
@@ -165,14 +165,14 @@ fn null_where_it_fails(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr
                 false => call,
             }))
         }
-        // What is not of DataFusion is the engine's own, and total.
+        // Other functions than DataFusion's are the engine's own, and total.
         Some(Decision::AsItIs | Decision::Cast | Decision::Refused) | None => {
             Ok(Transformed::no(Expr::ScalarFunction(call)))
         }
     }
 }
 
-/// Arithmetic on dates, moments and spans of time that is NULL where its result does not fit.
+/// Arithmetic on dates, moments and intervals, with NULL for results that do not fit.
 fn moved(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
     let result = expr.get_type(schema).ok()?;
@@ -191,7 +191,8 @@ fn moved(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Arithmetic on floats that is NULL where its result is infinite or NaN, as a quotient by zero is.
+/// Arithmetic on floats, with NULL for results that are infinite or NaN, such as a quotient by
+/// zero.
 fn finite(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
     let result = expr.get_type(schema).ok().filter(DataType::is_floating)?;
@@ -200,7 +201,7 @@ fn finite(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     operands.then(|| checked(left.as_ref().clone(), *op, right.as_ref().clone(), &result))?
 }
 
-/// Whether every value of one numeric type has an equal or close value in another.
+/// True if every value of one numeric type has an equal or close value in another.
 fn widens(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (from, DataType::Float64) => from.is_integer() || *from == DataType::Float32,
@@ -221,7 +222,7 @@ fn rooted(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(call))
 }
 
-/// Arithmetic on integers and decimals that is NULL if its result does not fit. Expressions without
+/// Arithmetic on integers and decimals, with NULL for results that do not fit. Expressions without
 /// a type refer to a column of an outer query, and stay as they are.
 fn fitting(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
@@ -261,7 +262,7 @@ fn fitting(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether a divisor is a literal other than 0 and −1.
+/// True if a divisor is a literal other than 0 and −1.
 fn is_plain_divisor(divisor: &Expr) -> bool {
     let Expr::Literal(value, _) = divisor else { return false };
     match rational(value) {
@@ -300,7 +301,7 @@ fn with_wide_sums(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Calls in which summed numbers have more digits, and the positions of their results.
+/// The calls with wider arguments for sums, and the positions of the widened results.
 fn widened(
     calls: &[Expr],
     input: &DFSchema,
@@ -343,8 +344,8 @@ fn wide_sum(mut call: Expr, input: &DFSchema) -> Transformed<Expr> {
     Transformed::no(call)
 }
 
-/// The type in which so many values of a type are added up that the sum fits, where their own sum
-/// wraps and their own mean fails.
+/// The type in which values of a type are added up, so that the sum fits. In their own type, the
+/// sum would wrap and the mean would fail.
 fn wider(aggregate: &str, of: &DataType) -> Option<DataType> {
     match (aggregate, of) {
         ("sum", whole) if whole.is_integer() => Some(DataType::Decimal128(20, 0)),
@@ -354,8 +355,8 @@ fn wider(aggregate: &str, of: &DataType) -> Option<DataType> {
     }
 }
 
-/// The columns of a plan under the names and types of a schema; those at `sums` are cast back to
-/// it.
+/// The columns of a plan with the names and types of a schema. The columns at `sums` are cast back
+/// to its types.
 fn narrowed(plan: LogicalPlan, schema: &DFSchemaRef, sums: &[usize]) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().zip(schema.iter()).enumerate();
     let columns = columns.map(|(i, (column, (qualifier, field)))| {

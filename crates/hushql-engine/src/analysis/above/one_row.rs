@@ -1,8 +1,8 @@
 //! A subquery as a value that may have several rows.
 //!
-//! In: a subquery above a release. Out: the same subquery, in one row: its value if it has one row,
-//! and otherwise NULL. How many rows it has is seen when it runs, after the charge; DataFusion
-//! would fail there.
+//! In: a subquery above a release. Out: the same subquery as one row: its value if it has one row,
+//! and otherwise NULL. The number of its rows is known only when it runs, after the charge, and
+//! DataFusion would fail then.
 //!
 //! ```text
 //! (SELECT title FROM wards)      NULL where wards has several rows
@@ -19,11 +19,11 @@ use datafusion::logical_expr::{
 use crate::analysis::below::relation::named;
 use crate::catalog::RESERVED;
 
-/// The subquery in one row; `None` where it has at most one already, or depends on outer rows,
-/// where DataFusion takes only aggregates.
+/// The subquery as one row; `None` if it already has at most one. Also `None` if it depends on
+/// outer rows, because DataFusion then accepts only aggregates.
 ///
 /// # Errors
-/// DataFusion's, for a plan that is none.
+/// DataFusion's error, if the plan is not valid.
 pub(super) fn in_one_row(subquery: &Subquery) -> Result<Option<Subquery>> {
     let plan = &subquery.subquery;
     if !subquery.outer_ref_columns.is_empty() || has_one_row(plan) {
@@ -46,7 +46,7 @@ pub(super) fn in_one_row(subquery: &Subquery) -> Result<Option<Subquery>> {
     Ok(Some(subquery.with_plan(Arc::new(one))))
 }
 
-/// Whether a plan has at most one row, whatever its tables hold.
+/// True if a plan has at most one row, for any contents of its tables.
 fn has_one_row(plan: &LogicalPlan) -> bool {
     let one = |fetch: Option<&Expr>| {
         matches!(fetch, Some(Expr::Literal(ScalarValue::Int64(Some(0 | 1)), _)))

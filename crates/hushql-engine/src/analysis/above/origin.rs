@@ -1,9 +1,9 @@
 //! Where an output column comes from, and whether its values decide which rows are returned.
 //!
 //! In: the public plan above the releases. Out: for an output column, the release whose values it
-//! displays unchanged or times a bound that was found; and whether a filter or a LIMIT over an
-//! order uses these values. A stated accuracy holds for a value as it was drawn. Among values that
-//! are displayed because they are large, more are off by chance.
+//! displays, either unchanged or times a bound that was found; and whether a filter, or a LIMIT
+//! over an order, uses these values. A stated accuracy holds for a value as it was drawn. Among
+//! values that are displayed because they are large, more are off by chance.
 //!
 //! ```text
 //! SELECT city, n, s … HAVING n > 100      n: release 0, chosen by itself       s: release 1
@@ -21,20 +21,20 @@ use crate::dialect::Finding;
 /// The release whose values an output column displays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// The part.
+    /// The index of the private aggregate.
     pub part: usize,
-    /// The measure of the part.
+    /// The index of the measure in the private aggregate.
     pub measure: usize,
-    /// Whether these values decide which rows are returned.
+    /// True if these values decide which rows are returned.
     pub is_chosen_by: bool,
 }
 
-/// A column of a released table: its part, its position.
+/// A column of a released table: the private aggregate, and the column's position.
 pub(crate) type Field = (usize, usize);
 
 impl Analysis {
-    /// The release whose values an output column displays: unchanged, or converted from units of a
-    /// bound that was found to the argument's own unit.
+    /// The release whose values an output column displays, either unchanged or converted from units
+    /// of a found bound to the argument's own unit.
     ///
     /// # Guarantee
     /// `is_chosen_by` is true if a filter or a LIMIT between the release and the output reads its
@@ -51,7 +51,7 @@ impl Analysis {
         Some(Origin { part, measure, is_chosen_by })
     }
 
-    /// Whether an output displays the values of a release, and these values decide which rows are
+    /// True if an output displays the values of a release, and these values decide which rows are
     /// returned.
     pub fn is_chosen_by(&self, part: usize, measure: usize) -> bool {
         let outputs = 0..self.public_plan.schema().fields().len();
@@ -60,8 +60,9 @@ impl Analysis {
         })
     }
 
-    /// Whether released values that an output is computed from decide anywhere which rows come out;
-    /// `counter` is, for each part, the measure that does so by a threshold.
+    /// True if an output is computed from released values that decide which rows are shown,
+    /// anywhere in the plan. For each private aggregate, `counter` returns the measure that decides
+    /// by a threshold.
     pub(crate) fn is_decided(
         &self,
         output: usize,
@@ -76,24 +77,24 @@ impl Analysis {
         self.noisy_fields(output).iter().any(decides)
     }
 
-    /// Whether an output is computed from released values; keys are public, but for the one that a
+    /// True if an output is computed from released values. Keys are public, except for a key that a
     /// selection chose.
     pub(crate) fn is_noisy(&self, output: usize) -> bool {
         !self.noisy_fields(output).is_empty()
     }
 
-    /// Whether an output is computed from a variance, a correlation or a line, whose error follows
-    /// from what was drawn.
+    /// True if an output is computed from a variance, a correlation or a line. Their error follows
+    /// from the drawn values.
     pub(crate) fn reads_moments(&self, output: usize) -> bool {
         self.reads(output, &|one| one.moments().is_some() || one.joint().is_some())
     }
 
-    /// Whether an output is computed from consistent numbers that are kept from falling below 0.
+    /// True if an output is computed from consistent numbers that are kept at 0 or above.
     pub(crate) fn reads_nonnegative(&self, output: usize) -> bool {
         self.reads(output, &|one| one.clause.consistent.is_some_and(|shape| shape.nonnegative))
     }
 
-    /// Whether an output is computed from a measure of which this is true.
+    /// True if an output is computed from a measure that meets a condition.
     fn reads(&self, output: usize, is_such: &dyn Fn(&Measure) -> bool) -> bool {
         self.noisy_fields(output).iter().any(|(part, field)| {
             let own = self.parts.get(*part);
@@ -107,8 +108,8 @@ impl Analysis {
         noisy_among(&self.parts, sources_of(&self.public_plan, output))
     }
 
-    /// The histogram of a bound that was found: its private aggregate, the released value that is
-    /// the bound, and the smallest noisy count at which a bucket is selected.
+    /// The histogram of a found bound: its private aggregate, the released value that is the bound,
+    /// and the smallest noisy count at which a bucket is selected.
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {
         let least_of = |part: &PrivateAggregate| match part.measures().first()?.clause.finding? {
             Finding::Histogram { bound: own, least } => (own == bound).then_some(least),
@@ -122,7 +123,7 @@ impl Analysis {
     }
 }
 
-/// The released values that filters and LIMITs anywhere in a plan read; `None` if the plan cannot
+/// The released values that filters and LIMITs read, anywhere in a plan; `None` if the plan cannot
 /// be walked.
 pub(crate) fn deciding(parts: &[PrivateAggregate], plan: &LogicalPlan) -> Option<Vec<Field>> {
     let mut path = Path { parts, readers: Vec::new() };
@@ -145,8 +146,8 @@ pub(crate) fn deciding(parts: &[PrivateAggregate], plan: &LogicalPlan) -> Option
     walked.ok().map(|_| path.readers)
 }
 
-/// The released values that an expression over a plan is computed from; keys are public, but for
-/// the one that a selection chose.
+/// The released values from which an expression over a plan is computed. Keys are public, except
+/// for a key that a selection chose.
 pub(crate) fn noisy(parts: &[PrivateAggregate], expr: &Expr, input: &LogicalPlan) -> Vec<Field> {
     noisy_among(parts, sources(expr, input))
 }
@@ -166,8 +167,8 @@ pub(crate) fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)
     Path { parts: &[], readers: Vec::new() }.origin(plan, output)
 }
 
-/// A walk from an output down to its release, and the fields that decide on the way which rows are
-/// returned.
+/// A walk from an output down to its release. It records the fields that decide on the way which
+/// rows are returned.
 struct Path<'a> {
     parts: &'a [PrivateAggregate],
     readers: Vec<Field>,
@@ -211,8 +212,8 @@ impl Path<'_> {
         }
     }
 
-    /// The release that an expression converts back to its own unit: a release whose bounds were
-    /// found, directly below the expression that the engine added.
+    /// The release that an expression converts back to its own unit: a release with found bounds,
+    /// directly below the expression that the engine added.
     fn scaled(&mut self, expr: &Expr, input: &LogicalPlan) -> Option<Field> {
         let columns: Vec<&Column> = expr.column_refs().into_iter().collect();
         let [column] = columns.as_slice() else { return None };
@@ -222,13 +223,13 @@ impl Path<'_> {
         matches!(measure.clause.finding, Some(Finding::InUnits { .. })).then_some((part, field))
     }
 
-    /// Records what an expression over a plan depends on.
+    /// Records the fields on which an expression over a plan depends.
     fn read(&mut self, expr: &Expr, input: &LogicalPlan) {
         let found = sources(expr, input);
         self.readers.extend(self.fields(found));
     }
 
-    /// Records what the orders below a LIMIT depend on.
+    /// Records the fields on which the orders below a LIMIT depend.
     fn read_orders(&mut self, plan: &LogicalPlan) {
         if let LogicalPlan::Sort(sort) = plan {
             sort.expr.iter().for_each(|key| self.read(&key.expr, &sort.input));
@@ -251,7 +252,7 @@ impl Path<'_> {
         each.flatten().collect()
     }
 
-    /// Whether a LIMIT admits all rows.
+    /// True if a LIMIT admits all rows.
     fn cuts_nothing(&self, limit: &Limit) -> bool {
         let (None, Some(Expr::Literal(ScalarValue::Int64(Some(fetch)), _))) =
             (limit.skip.as_deref(), limit.fetch.as_deref())
@@ -276,12 +277,12 @@ impl Path<'_> {
     }
 }
 
-/// What an expression reads of released tables.
+/// The part of a released table that an expression reads.
 #[derive(Debug, Clone, Copy)]
 enum ReadOfReleased {
     /// One column.
     Field(Field),
-    /// All columns of a part.
+    /// All columns of a private aggregate.
     PrivateAggregate(usize),
 }
 
@@ -301,7 +302,8 @@ fn directly(plan: &LogicalPlan, output: usize) -> Option<Field> {
     }
 }
 
-/// What an expression over a plan depends on, including computed columns and subqueries.
+/// The fields on which an expression over a plan depends, including computed columns and
+/// subqueries.
 fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<ReadOfReleased> {
     let mut columns: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
     let mut found = Vec::new();
@@ -338,7 +340,7 @@ fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<ReadOfReleased> {
     found
 }
 
-/// What a plan's output depends on.
+/// The fields on which a plan's output depends.
 fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<ReadOfReleased> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -353,9 +355,9 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<ReadOfReleased> {
             let part = released_part(scan.table_name.table());
             part.map(|part| ReadOfReleased::Field((part, output))).into_iter().collect()
         }
-        // Its own columns come behind those that pass through it. They depend on what their calls
-        // read, in all rows; which rows there are is decided by keys, and by conditions that are
-        // noted where they stand.
+        // The window's own columns come after the columns that pass through it. They depend on the
+        // fields that their calls read, in all rows. Keys decide which rows there are, and so do
+        // conditions, which are recorded elsewhere.
         LogicalPlan::Window(window) => {
             let inputs = window.input.schema().fields().len();
             match output.checked_sub(inputs) {
@@ -366,7 +368,7 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<ReadOfReleased> {
                 }
             }
         }
-        // The columns of a union are those of its branches, by position.
+        // Each column of a union comes from the branches' columns at the same position.
         LogicalPlan::Union(union) => {
             union.inputs.iter().flat_map(|input| sources_of(input, output)).collect()
         }

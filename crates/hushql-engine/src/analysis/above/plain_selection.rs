@@ -1,7 +1,7 @@
 //! Selections in plain SQL: keys ordered by an aggregate that is not displayed, under a LIMIT.
 //!
-//! In: a plan. Out: the aggregate and the selector that the plan means; otherwise nothing, and its
-//! numbers are released.
+//! In: a plan. Out: the aggregate and the selector that the plan means. If it means none, the
+//! result is `None`, and its numbers are released.
 //!
 //! ```text
 //! SELECT status FROM adult GROUP BY status ORDER BY COUNT(*) DESC LIMIT 1      ARGMAX status
@@ -18,8 +18,8 @@ pub(crate) struct PlainSelection<'a> {
     pub(crate) selector: Selector,
 }
 
-/// The selection that a LIMIT means if it is over keys that are ordered by one aggregate and
-/// displayed without it.
+/// The selection that a LIMIT means, if one aggregate orders the keys below it and only the keys
+/// are displayed.
 pub(crate) fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> {
     let LogicalPlan::Limit(limit) = plan else { return None };
     let count = match (limit.skip.as_deref(), limit.fetch.as_deref()) {
@@ -27,7 +27,7 @@ pub(crate) fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> 
         _ => return None,
     };
     let mut below = limit.input.as_ref();
-    // The columns that are traced: the outputs, then the sort key.
+    // The columns that the loop follows: the outputs, then the sort key.
     let mut shown: Vec<Column> = below.schema().columns();
     let mut sorted: Option<(Column, bool)> = None;
     loop {

@@ -28,12 +28,12 @@ use crate::refusal::{Reason, Refusal};
 ///
 /// # Guarantee
 /// For an entry with a row, the term of its own value has mean 1 over the draw and the terms of all
-/// others have mean 0, so the sum is unbiased for entries with rows. An entry without a row adds
-/// 1/k to each value on average. Source: with p = e^ε/(e^ε + k − 1) and q = 1/(e^ε + k − 1),
+/// other values have mean 0, so the sum is unbiased for entries with rows. An entry without a row
+/// adds 1/k to each value on average. Source: with p = e^ε/(e^ε + k − 1) and q = 1/(e^ε + k − 1),
 /// (1[answer = v] − q)/(p − q).
 ///
 /// # Errors
-/// A refusal if the column is not a response, or was released at another ε.
+/// Refuses a column that is not a response, or that was released at another ε.
 pub(crate) fn estimated(
     plan: LogicalPlan,
     parts: &[PrivateAggregate],
@@ -66,7 +66,7 @@ fn call(expr: &Expr) -> Option<&AggregateFunction> {
     }
 }
 
-/// Whether a value is one of those that a response has; they are public.
+/// True if a value is one of a response's public values.
 fn is_answer(measure: &Measure, value: &ScalarValue) -> bool {
     let Some(CandidateSource::Line { axis: CandidateAxis::Listed(values), .. }) =
         measure.choice().map(|c| &c.source)

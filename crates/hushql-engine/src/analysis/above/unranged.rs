@@ -1,7 +1,7 @@
-//! HISTOGRAM of rows whose range nothing declares.
+//! HISTOGRAM over rows without a declared range.
 //!
-//! In: the public plan. Out: a refusal if it asks for a histogram: a range is declared for columns
-//! of private tables, which have left the plan by then.
+//! In: the public plan. Out: a refusal if the plan asks for a histogram. Ranges are declared for
+//! columns of private tables, which the public plan does not contain.
 //!
 //! ```text
 //! SELECT HISTOGRAM(share, 4) FROM census      write width_bucket(share, 0, 100, 10)

@@ -168,7 +168,7 @@ fn missing() -> Refusal {
     Refusal::new(
         Reason::Operator,
         "an outer join that keeps public rows",
-        "a public row that nobody's row matches counts nothing, so no aggregate reads one",
+        "a public row without a matching private row counts nothing, so no aggregate may read one",
         "COUNT(c.id) or SUM(c.x), which leave NULL out, of the private rows c",
     )
 }

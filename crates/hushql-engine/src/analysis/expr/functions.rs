@@ -271,7 +271,7 @@ fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
     year.as_primitive_opt::<Int32Type>()?.iter().next()?.map(i64::from)
 }
 
-/// The start of a period: at most a leap year before the moment, and never after it. The periods of
+/// The start of a period: at most a leap year before the moment, never later. The periods of
 /// a bounded range are keys.
 fn truncated(
     call: &ScalarFunction,

@@ -117,7 +117,7 @@ impl Keys {
                     return Err(Refusal::new(
                         Reason::UnknownCandidates,
                         &group.name,
-                        "candidates that only the data know are chosen from one group so far",
+                        "undeclared candidates are chosen from one group so far",
                         format!("GROUP BY {0} alone, or {0} IN ('a', 'b')", group.name),
                     ));
                 }
@@ -249,7 +249,7 @@ fn candidates(
         return Err(Refusal::new(
             Reason::Place,
             &group.name,
-            "a selection among candidates that only the data know must be alone in its SELECT",
+            "a selection among undeclared candidates must be alone in its SELECT",
             "two statements",
         ));
     }

@@ -59,7 +59,7 @@ pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Ref
         Some(call) => Err(Refusal::new(
             Reason::UnknownKeys,
             &call.clause.text,
-            "groups that only the data know can have counts, sums, means and variances so far, not choices",
+            "groups whose keys are not declared can have counts, sums, means and variances so far, not choices",
             format!("GROUP BY {} KEYS (…), or a declared domain", unknown.clause()),
         )),
     }

@@ -285,7 +285,7 @@ fn refused(
     }
     if are_unknown {
         return no(
-            "the bound is chosen by the number of groups, which is private where only the data know them",
+            "the bound is chosen by the number of groups, which is private where their keys are not declared",
             format!(
                 "LAPLACE(eps=1, rows=auto) {text} … GROUP BY x KEYS (…), or a bound: {}",
                 with(clause, "total=50")

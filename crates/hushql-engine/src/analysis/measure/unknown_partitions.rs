@@ -297,7 +297,7 @@ fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
         (None, None, _) => Err(Refusal::new(
             Reason::NoDelta,
             "GROUP BY",
-            "groups that only the data know need a delta",
+            "groups whose keys are not declared need a delta",
             "LAPLACE(eps=1, delta=1e-6)",
         )),
     }

@@ -1,8 +1,8 @@
-//! Selections among named candidates; each has a sum of its own unless the candidates share an
-//! axis.
+//! Selections among named candidates. Each candidate has a sum of its own, unless the candidates
+//! share an axis.
 //!
 //! In: a selection whose target is a new name. Out: its measure. Each candidate replaces the name
-//! in the score as a literal, so that ranges are derived from exactly the expressions that run.
+//! in the score as a literal, so the ranges are derived from exactly the expressions that run.
 //!
 //! ```text
 //! t IN (1, 2) BY SUM(abs(x - t))  →  SUM(abs(x - 1)), SUM(abs(x - 2))

@@ -1,10 +1,10 @@
-//! Candidates on an axis: scored by how many rows lie above or below them, or by revenue.
+//! Candidates on an axis, scored by revenue or by the number of rows above or below them.
 //!
 //! In: a comparison of a row's value with the candidate, or a bid. Out: a measure that needs one
-//! place per row, whatever the number of candidates, and the range of their scores.
+//! position per row, for any number of candidates, and the range of their scores.
 //!
 //! ```text
-//! prices 1, 1.5, 2      bid 1.7 has place 2: it buys at the first two
+//! prices 1, 1.5, 2      bid 1.7 has position 2: it buys at the first two
 //! ```
 
 use arrow::array::Array;
@@ -56,7 +56,7 @@ pub(crate) fn threshold(
 ) -> Result<Option<CandidateComparison>, NotAnalyzed> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = predicate else { return Ok(None) };
     let bare = |expr: &Expr| match expr {
-        // The planner casts the candidate to the type of the other side; integers keep their value.
+        // The planner casts the candidate to the type of the other side. Integers keep their value.
         Expr::Cast(cast) => is_candidate(&cast.expr) && cast.field.data_type().is_numeric(),
         other => is_candidate(other),
     };
@@ -74,8 +74,8 @@ pub(crate) fn threshold(
     Ok((ordered && numeric).then(|| CandidateComparison { x: x.as_ref().clone(), op }))
 }
 
-/// The place of a value of this type among the candidates: how many are at or below it (below it,
-/// if strict).
+/// The position of a value of this type among the candidates: the number of candidates at or below
+/// it (below it, if strict).
 fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Option<AxisPlace> {
     match axis {
         CandidateAxis::Ticks(ticks) => Some(AxisPlace::Ticks { ticks: *ticks, strict }),
@@ -88,7 +88,7 @@ fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Opti
     }
 }
 
-/// The place among ascending numbers.
+/// The position among ascending numbers.
 fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<AxisPlace> {
     if data_type.is_floating() {
         let floats: Option<Vec<f64>> = numbers.iter().map(ToPrimitive::to_f64).collect();
@@ -97,8 +97,8 @@ fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Axi
     let unit = crate::analysis::expr::shape::unit_of(data_type);
     let units = numbers.iter().map(|n| {
         let scaled = n / &unit;
-        // A value of the type is at least 1.5 if it is at least 2, the next value of the type; and
-        // above 1.5 if it is above 1.
+        // With whole units, a value is at least 1.5 if it is at least 2, the next value of the
+        // type, and above 1.5 if it is above 1.
         let whole = if strict { scaled.floor() } else { scaled.ceil() };
         whole.to_integer().to_i128()
     });
@@ -106,7 +106,7 @@ fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Axi
     units.map(|numbers| AxisPlace::Units { numbers: numbers.into(), strict })
 }
 
-/// Adds a place to the columns; it is NULL if a FILTER does not hold.
+/// Adds a position to the columns. It is NULL if a FILTER does not hold.
 pub(crate) fn place_column(
     x: Total,
     data_type: &DataType,
@@ -137,8 +137,8 @@ pub(crate) fn on_line(
     let text = call.clause.text.clone();
     let x = total(&threshold.x, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-    // For x >= t and x < t the place counts the candidates at or below x; for x > t and x <= t,
-    // those below x.
+    // For x >= t and x < t, the position counts the candidates at or below x; for x > t and x <= t,
+    // the candidates below x.
     let strict = matches!(threshold.op, Operator::Gt | Operator::LtEq);
     let Some(of) = place_among(&axis, &data_type, strict) else {
         return each(call, clause, &axis, frame);
@@ -191,7 +191,7 @@ pub(crate) fn on_line(
     )?)
 }
 
-/// An axis with its scores, and how much one row changes them.
+/// An axis with its scores, and their change by one row.
 pub(crate) struct ScoredAxis {
     pub(crate) axis: CandidateAxis,
     pub(crate) score: LineScore,
@@ -200,9 +200,10 @@ pub(crate) struct ScoredAxis {
     pub(crate) row: u128,
     /// The largest change of one score by one row.
     pub(crate) largest: u128,
-    /// The range by one unit in one group.
+    /// The range of the scores' change by one unit in one group.
     pub(crate) range: u128,
-    /// For revenues: the quantity by which a row changes a score at most, times its price.
+    /// For revenues: the largest quantity of a row. A row changes a score by at most this times its
+    /// price.
     pub(crate) prices_times: Option<u128>,
 }
 
@@ -254,7 +255,7 @@ pub(crate) fn line_choice(
     Ok(frame.measure(call, read, limits, choice))
 }
 
-/// `REVENUE(x, price [, quantity])`: the price times the quantity that is bought at it.
+/// `REVENUE(x, price [, quantity])`: the price times the quantity that is bought at this price.
 pub(crate) fn revenue(
     call: &Call,
     clause: &SelectionClause,
@@ -291,7 +292,7 @@ pub(crate) fn revenue(
     let (x, data_type) = if exact && !continuous || data_type.is_floating() {
         (x, data_type)
     } else if exact {
-        // The grid of a continuous range consists of floats.
+        // The grid of a continuous range consists of floats, so exact numbers are cast.
         let cast = try_cast(x.expr, DataType::Float64);
         (Total { expr: cast, facts: x.facts }, DataType::Float64)
     } else {
@@ -325,7 +326,7 @@ pub(crate) fn revenue(
     // otherwise by p₁ to pₙ.
     let row = before_last.max(most - least).max(u128::from(least == most));
     let row = row.checked_mul(quantity).ok_or_else(|| too_large(&text))?;
-    // The revenue of 2⁴⁶ rows must fit the scores, whatever the data are.
+    // The revenue of 2⁴⁶ rows must fit the scores, for all data.
     let largest = most.checked_mul(quantity).filter(|revenue| *revenue <= 1 << 80);
     let largest = largest.ok_or_else(|| too_large(&text))?;
     let read = AggregateRead { input: Input::Places { place, weight }, grid, lo: 0, hi };
@@ -343,8 +344,7 @@ pub(crate) fn revenue(
     )?)
 }
 
-/// The quantity that a row buys, put into the columns: its column, its grid, and the most that it
-/// can be.
+/// The quantity that a row buys: its column, its grid, and its largest value.
 fn quantity_column(
     quantity: &Expr,
     text: &str,
@@ -363,7 +363,7 @@ fn quantity_column(
     }
     let column = frame.columns.argument(without_nan(expr, &data_type));
     let remedy = remedy(quantity, frame.flow);
-    // What is bought is never less than nothing: the sum is clamped at 0.
+    // A quantity is never negative: the sum is clamped at 0.
     let range = facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));
     let argument = Argument {
         column,
@@ -386,7 +386,7 @@ fn no_price(text: &str) -> Refusal {
     )
 }
 
-/// The prices on a grid of their own, ascending, and the value of one unit of it.
+/// The prices on a grid of their own, ascending, and the value of one unit of this grid.
 fn prices(
     clause: &SelectionClause,
     axis: &CandidateAxis,
@@ -420,7 +420,7 @@ fn prices(
     }
 }
 
-/// The lowest price, the last but one (0 if there is only one), and the highest.
+/// The lowest price, the second highest (0 if there is only one), and the highest.
 fn ends(prices: &Prices) -> (u128, u128, u128) {
     let of = |units: i128| units.unsigned_abs();
     match prices {

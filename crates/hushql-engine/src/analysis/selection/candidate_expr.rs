@@ -1,11 +1,11 @@
-//! The candidate in expressions: the value that is scored.
+//! The candidate in expressions: the value that a selection scores.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 
 use crate::dialect::candidate_of;
 
-/// Whether an expression mentions a candidate.
+/// True if an expression mentions a candidate.
 pub(crate) fn mentions(expr: &Expr) -> bool {
     let mut found = false;
     let outcome = expr.apply(|e| {

@@ -1,8 +1,8 @@
-//! The candidates of selections that have a name of their own, and prior weights.
+//! The candidates of selections whose target is a new name, and the weights of priors.
 //!
 //! In: a selection's clause, and the public tables that it names. Out: the distinct candidates as
 //! an axis, and integer weights. Candidates come from the query or the catalog, never from the
-//! data. Those that are values of a group key are in `keys/candidate_keys`.
+//! data. For candidates that are values of a group key, see `keys/candidate_keys`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -76,7 +76,7 @@ pub(crate) fn of_name(
     }
 }
 
-/// The listed floats, which must be distinct.
+/// The listed floats. They must be distinct.
 fn listed_floats(literals: &[Literal], name: &str) -> Result<Vec<ScalarValue>, Refusal> {
     let mut floats = Vec::with_capacity(literals.len());
     let mut seen = HashSet::new();
@@ -123,8 +123,8 @@ pub(crate) fn listed_numbers(clause: &SelectionClause) -> Option<Vec<Rational>> 
 /// the table does not list has weight 0.
 ///
 /// # Errors
-/// A refusal for a key or weight that is NULL, a repeated key, a negative or infinite weight, NaN,
-/// weights that are all zero for the candidates, or weights that differ by more than the engine's
+/// Refuses a key or weight that is NULL, a repeated key, a negative or infinite weight, NaN,
+/// weights that are all zero for the candidates, and weights that differ by more than the engine's
 /// integers can express.
 pub(crate) fn prior(
     clause: &SelectionClause,
@@ -181,8 +181,8 @@ pub(crate) fn prior(
     })
 }
 
-/// The values of an axis as scalars, if there are at most `most`; otherwise `more` makes the
-/// message of the refusal.
+/// The values of an axis as scalars, if there are at most `most`. Otherwise refuses with the
+/// message from `more`.
 pub(crate) fn axis_values(
     axis: &CandidateAxis,
     data_type: &DataType,

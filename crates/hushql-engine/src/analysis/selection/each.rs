@@ -84,7 +84,7 @@ pub(crate) fn each(
     let read = hull.ok_or_else(|| too_large(&text))?;
     let kind = read.input.clone();
     let once = matches!(kind, Input::Units);
-    // On a coarser grid than its own, a term has the range of all.
+    // A term on a coarser grid than its own has the range of all terms.
     let on_grid = |(term, grid): (TermColumns, Grid)| match grid == read.grid {
         true => term,
         false => TermColumns { lo: read.lo, hi: read.hi, ..term },
@@ -128,12 +128,14 @@ pub(crate) fn each(
     Ok(frame.measure(&call, read, limits, choice))
 }
 
-/// How far apart one row moves two scores at most, where that is known to be less than `row`.
+/// The largest difference between one row's changes of two scores, if it is known to be less than
+/// `row`.
 ///
 /// # Guarantee
-/// Rows are added up one by one where they are units. The rows of a unit that has several are
-/// bounded score by score, by the range of each: a sum that is cut at one bound and another that is
-/// not are not those of the same rows, so there the range of the score remains.
+/// Only for rows that are units, which are added up one by one. If a unit has several rows, its
+/// rows are bounded score by score, by the range of each score. One sum may be cut at its bound and
+/// another not, so the two sums no longer belong to the same rows. The range of the score then
+/// remains.
 fn narrower(
     scored: &[Scored],
     read: &AggregateRead,
@@ -148,11 +150,11 @@ fn narrower(
         .filter(|tried| tried.most < row)
 }
 
-/// How much a row changes each sum, if they differ in that.
+/// How far a row changes each sum, if the sums differ in this.
 ///
 /// # Guarantee
-/// The operators clamp each term by its own range, also what they keep of a unit's rows: k rows
-/// change its sum by at most k times its size.
+/// The operators clamp each term to its own range, also for the rows of a unit that they keep: k
+/// rows change its sum by at most k times its size.
 fn sizes(own: Vec<u128>, limits: &ContributionBounds) -> Option<Sizes> {
     let differ = own.windows(2).any(|pair| matches!(pair, [a, b] if a != b));
     differ.then_some(Sizes {
@@ -162,7 +164,7 @@ fn sizes(own: Vec<u128>, limits: &ContributionBounds) -> Option<Sizes> {
     })
 }
 
-/// The column that a candidate's sum adds up; `None` for one that counts.
+/// The column that a candidate's sum adds up; `None` if the candidate counts rows.
 fn column_of(input: &Input, by: &str, text: &str) -> Result<Option<usize>, Refusal> {
     match input {
         Input::Rows | Input::Units => Ok(None),
@@ -188,7 +190,7 @@ fn column_of(input: &Input, by: &str, text: &str) -> Result<Option<usize>, Refus
     }
 }
 
-/// Two ranges of float expressions on the coarser of their grids.
+/// Combines two ranges of float expressions on the coarser of their grids.
 pub(crate) fn coarser(
     a: AggregateRead,
     b: AggregateRead,

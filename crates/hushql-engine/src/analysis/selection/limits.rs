@@ -1,5 +1,4 @@
-//! The limits of a selection: its number of rounds, how selections share the cost, and which
-//! selections are refused.
+//! The limits of a selection: its number of rounds, how selections share the cost, and refusals.
 
 use crate::analysis::keys::MOST_KEYS;
 use crate::analysis::measure::choice::{Choice, Prior, Sharing, sharing};
@@ -17,7 +16,7 @@ pub(crate) fn log_uniform(text: &str) -> Refusal {
     )
 }
 
-/// How many candidates are chosen: never more than the prior admits.
+/// How many candidates are chosen, at most as many as the prior admits.
 pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prior) -> u64 {
     let candidates = match prior {
         Prior::Uniform | Prior::LogUniform => candidates,
@@ -30,8 +29,8 @@ pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prio
     }
 }
 
-/// How the selections of the outer groups share the cost; a refusal if nothing bounds the groups of
-/// a unit.
+/// How the selections of the outer groups share the cost. Refuses groups of a unit that nothing
+/// bounds.
 pub(crate) fn shared(
     limits: &ContributionBounds,
     frame: &MeasureFrame<'_>,
@@ -53,7 +52,7 @@ pub(crate) fn shared(
 /// The most rounds of one selection.
 pub(crate) const MOST_ROUNDS: u64 = 1_000;
 
-/// Refuses selections that would take too long, and those whose scores no row can change.
+/// Refuses selections that would take too long, and selections whose scores no row can change.
 pub(crate) fn worthwhile(choice: &Choice, text: &str) -> Result<(), Refusal> {
     if choice.rounds > MOST_ROUNDS {
         return Err(Refusal::new(

@@ -1,15 +1,15 @@
-//! Selections: their candidates, their scores, and how much one unit can change the scores.
+//! Selections: their candidates, their scores, and how far one unit can change the scores.
 //!
-//! In: a release's clause with the plan's version of its call, over private rows. Out: a
-//! [`Measure`] that is released as a [`Choice`]. There are four shapes: candidates that are group
-//! keys, each with the sum of its group; named candidates, each with its own sum; candidates on an
-//! axis, scored by the places of the rows, so that their number does not matter; and keys that only
-//! the data know.
+//! In: a release's clause with its call in the plan, over private rows. Out: a [`Measure`] that is
+//! released as a [`Choice`]. There are four shapes: candidates that are group keys, each with the
+//! sum of its group; named candidates, each with its own sum; candidates on an axis, scored by the
+//! positions of the rows, so that their number does not matter; and candidates that are undeclared
+//! keys.
 //!
 //! ```text
 //! status … GROUP BY status               keys: one sum per status
 //! t IN (1, 2) BY SUM(x * t)              named: one sum per t
-//! price IN RANGE(0, 5, 0.01) BY REVENUE(bid, price)      line: a bid's place is the number of prices ≤ bid
+//! price IN RANGE(0, 5, 0.01) BY REVENUE(bid, price)      line: a bid's position is the number of prices ≤ bid
 //! ```
 
 use datafusion::common::ScalarValue;
@@ -117,7 +117,7 @@ pub(crate) fn of_keys(
     Ok(Measure { filter, ..measure })
 }
 
-/// Candidates that only the data know; refuses selections for which this does not work.
+/// Candidates that are undeclared keys. Refuses selections for which this does not work.
 fn unknown(
     call: &Call,
     clause: &SelectionClause,
@@ -133,17 +133,17 @@ fn unknown(
     };
     if matches!(clause.selector, Selector::ArgMin | Selector::Bottom(_)) {
         return refuse(
-            "among candidates that only the data know the lowest score belongs to a value that nobody has",
+            "among undeclared candidates, the lowest score belongs to a value that no row has",
         );
     }
     if frame.outer > 1 {
-        return refuse("candidates that only the data know are chosen from one group so far");
+        return refuse("undeclared candidates are chosen from one group so far");
     }
     if matches!(read.input, Input::Units) && filter.is_some() {
-        return refuse("COUNT(DISTINCT …) FILTER cannot score candidates that only the data know");
+        return refuse("COUNT(DISTINCT …) FILTER cannot score undeclared candidates");
     }
     if matches!(read.input, Input::SumPerUnit(_)) {
-        return refuse("bounds per group cannot score candidates that only the data know");
+        return refuse("bounds per group cannot score undeclared candidates");
     }
     let per_unit = [limits.l0, limits.total].into_iter().flatten().min();
     let per_unit = per_unit.ok_or_else(|| {

@@ -1,14 +1,14 @@
-//! How far apart one row moves the scores of two candidates, where the columns of the scores have
-//! finitely many values.
+//! The largest difference between one row's changes of two scores, if the columns of the scores
+//! have finitely many values.
 //!
 //! In: the score of each candidate as an expression of the row, and the ranges of its columns. Out:
-//! the largest difference, over all rows that the ranges allow, between the most and the least that
-//! the row adds to a score. It may be much smaller than the range of the expression, since a row is
-//! the same for all candidates.
+//! over all rows that the ranges allow, the largest gap between the most and the least that a row
+//! adds to a score. It can be much smaller than the range of the expression, because a row is the
+//! same for all candidates.
 //!
 //! ```text
-//! middle IN RANGE(20, 60, 5) BY SUM(ABS(age - middle)), age in 0..120      range 0..100, and one age is
-//! at most 40 further from one middle than from another
+//! middle IN RANGE(20, 60, 5) BY SUM(ABS(age - middle)), age in 0..120
+//!   range 0..100, but one age is at most 40 further from one middle than from another
 //! ```
 
 use std::collections::BTreeSet;
@@ -30,28 +30,28 @@ use crate::analysis::measure::Input;
 use crate::catalog::RESERVED;
 use crate::grid::Grid;
 
-/// The most scores of single rows that are computed.
+/// The largest number of scores of single rows that are computed.
 const MOST_TRIED: usize = 1_000_000;
 
-/// The most parts of all scores together.
+/// The largest number of parts of all scores together.
 const MOST_PARTS: usize = 20_000;
 
 /// Functions that are exact on whole numbers.
 const EXACT: [&str; 6] = ["abs", "clamp", "coalesce", "greatest", "least", "nullif"];
 
-/// The score of one candidate: what a row adds to it.
+/// The score of one candidate: the number that a row adds to it.
 #[derive(Debug)]
 pub(crate) struct Scored {
-    /// The rows that count.
+    /// The condition under which a row counts.
     pub(crate) filter: Option<Expr>,
-    /// What is added up or counted.
+    /// The value that is added up or counted.
     pub(crate) value: Option<Expr>,
-    /// What a row adds is clamped to these.
+    /// The number that a row adds is clamped to `lo` and `hi`.
     pub(crate) lo: i128,
     pub(crate) hi: i128,
 }
 
-/// What was found.
+/// The result of trying all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Oscillation {
     /// The largest difference, in units of the score.
@@ -60,15 +60,16 @@ pub(crate) struct Oscillation {
     pub(crate) rows: usize,
 }
 
-/// The largest difference between two scores that one row makes; `None` where it is not known: for
-/// columns with other than few whole numbers, expressions that are not exact, and too many of both.
+/// The largest difference between one row's changes of two scores. `None` if it is not known: for
+/// columns other than short ranges of whole numbers, for expressions that are not exact, and for
+/// too many of either.
 ///
 /// # Guarantee
-/// For every row that reaches the scores, the most and the least that it adds to the score of a
-/// candidate, of which it adds 0 where it does not count, differ by this at most. Every such row
-/// has in each column NULL or a whole number of the range that the scan and the filters enforce,
-/// and each of these rows is tried, by the functions that run on rows. It depends on declarations
-/// and on the query alone.
+/// Take any row that reaches the scores. The most and the least that it adds to the score of a
+/// candidate differ by at most this number. (A row adds 0 to a candidate for which it does not
+/// count.) Every such row has in each column NULL or a whole number of the range that the scan and
+/// the filters enforce, and each of these rows is tried, by the functions that run on rows. The
+/// result depends only on the query and the declarations.
 pub(crate) fn oscillation(
     scored: &[Scored],
     kind: &Input,
@@ -100,7 +101,7 @@ pub(crate) fn oscillation(
         .collect();
     let types = types?;
     let fields = types.iter().enumerate().map(|(i, own)| Field::new(name(i), own.clone(), true));
-    // A score without columns still has its row.
+    // Scores without columns still need a row.
     let fields = fields.chain([Field::new("row", DataType::Int64, true)]);
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let batch = RecordBatch::try_new(schema, combined(&values, &types, rows)?).ok()?;
@@ -145,7 +146,7 @@ pub(crate) fn oscillation(
     Some(Oscillation { most, rows })
 }
 
-/// The largest difference between the columns of any row.
+/// The largest difference between two columns of the same row.
 fn differences(tried: &RecordBatch, scored: &[Scored], rows: usize) -> Option<u128> {
     if tried.num_rows() != rows || tried.num_columns() != scored.len() {
         return None;
@@ -153,7 +154,7 @@ fn differences(tried: &RecordBatch, scored: &[Scored], rows: usize) -> Option<u1
     let mut ends: Vec<Option<(i128, i128)>> = vec![None; rows];
     for (column, one) in tried.columns().iter().zip(scored) {
         let whole = cast(column, &DataType::Decimal128(38, 0)).ok()?;
-        // A cast that fails is NULL, which would pass for a row that does not count.
+        // A cast that fails returns NULL, which would look like a row that does not count.
         if whole.null_count() != column.null_count() {
             return None;
         }
@@ -187,7 +188,8 @@ fn values_of(column: &Column, scope: &Scope) -> Option<Vec<Option<i64>>> {
     Some(values)
 }
 
-/// Every combination of the columns' values, the last column fastest, and the column of rows.
+/// Every combination of the columns' values (the last column changes fastest), and a column that
+/// numbers the rows.
 fn combined(values: &[Vec<Option<i64>>], types: &[DataType], rows: usize) -> Option<Vec<ArrayRef>> {
     let (mut columns, mut repeats): (Vec<ArrayRef>, usize) = (Vec::new(), rows);
     for (own, data_type) in values.iter().zip(types) {
@@ -195,7 +197,7 @@ fn combined(values: &[Vec<Option<i64>>], types: &[DataType], rows: usize) -> Opt
         let column: Int64Array =
             (0..rows).map(|row| own.get(row / repeats % own.len()).copied().flatten()).collect();
         let typed = cast(&column, data_type).ok()?;
-        // A number that is not one of the type would be NULL.
+        // A number outside the type would become NULL.
         if typed.null_count() != column.null_count() {
             return None;
         }
@@ -205,7 +207,7 @@ fn combined(values: &[Vec<Option<i64>>], types: &[DataType], rows: usize) -> Opt
     Some(columns)
 }
 
-/// Whether an expression is computed exactly on whole numbers and truth values, and from its row
+/// True if an expression is computed exactly on whole numbers and truth values, and from its row
 /// alone.
 fn is_exact(expr: &Expr, scope: &Scope) -> bool {
     let mut exact = true;
@@ -256,7 +258,7 @@ fn is_exact(expr: &Expr, scope: &Scope) -> bool {
         );
         let is_function =
             matches!(e, Expr::ScalarFunction(call) if EXACT.contains(&call.func.name()));
-        // Everything else is left to the range of the expression.
+        // For all other expressions, the range of the expression is used.
         let is_listed = is_plain || is_operator || is_function;
         exact &= is_whole && is_listed;
         Ok(if exact { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })

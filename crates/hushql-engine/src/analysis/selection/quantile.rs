@@ -1,11 +1,11 @@
 //! MIN, MAX, MEDIAN and QUANTILE: selections among the ticks of a column's range.
 //!
 //! In: the aggregate's column and its range. Out: a measure in which every row has the index of its
-//! tick, and the range of the rank scores. Nothing is perturbed: one person can be the extreme
-//! value, and no noise hides that.
+//! tick, and the range of the rank scores. No noise is added to the values: one person can be the
+//! extreme value, and noise would not hide that.
 //!
 //! ```text
-//! MEDIAN(age), age in 17..90      74 candidates, scored by how far their rank is from the middle
+//! MEDIAN(age), age in 17..90      74 candidates, scored by the distance of their rank from the middle
 //! ```
 
 use arrow::datatypes::DataType;
@@ -93,7 +93,7 @@ pub(crate) fn quantile(
     Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 
-/// Removes a cast of integers to floats, which the planner puts around arguments: the integers
+/// Removes a cast of integers to floats, which the planner adds to arguments. The integers
 /// themselves are better candidates.
 fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
     match expr {
@@ -120,8 +120,8 @@ fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
                 let message = "the fraction lies between 0 and 1, with at most nine digits";
                 Refusal::new(Reason::BadValue, text, message, "QUANTILE(x, 0.9)")
             })?;
-            // The ends are those of the rows: a rank between 0 and n would lie beyond them as often
-            // as among them.
+            // MIN and MAX are ranks within the rows. Scored as the ranks 0 and n, a value beyond
+            // all rows would be chosen as often as one among them.
             Ok(match num {
                 0 => LineScore::Smallest,
                 _ if num == den => LineScore::Largest,
@@ -156,7 +156,7 @@ fn line_of(
         )
         .into());
     }
-    // Days and timestamps are integers.
+    // Dates and timestamps are scored as integers.
     let grid_type = if temporal { DataType::Int64 } else { data_type.clone() };
     let range = facts.range.clone();
     let argument = Argument {

@@ -1,8 +1,8 @@
 //! Randomized response: every entry of a public roster answers once, truthfully or not.
 //!
 //! In: a column with a domain, grouped by the privacy unit whose entries are listed. Out: a measure
-//! in which each entry chooses among the domain's values, scored 1 for its own value and 0 for the
-//! others. An entry without a row scores 0 everywhere and answers uniformly, so that the answers do
+//! in which each entry chooses among the domain's values, with score 1 for its own value and 0 for
+//! the others. An entry without a row scores 0 everywhere and answers uniformly, so the answers do
 //! not reveal who has a row.
 //!
 //! ```text
@@ -28,18 +28,16 @@ use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// The most values that a response can have: every row is compared with each of them.
+/// The largest number of values of a response. Every row is compared with each of them.
 const MOST_VALUES: usize = 1_000;
 
-/// Whether a release is a randomized response.
+/// True if a release is a randomized response.
 pub(crate) fn responds(call: &Call) -> bool {
     matches!(call.clause.operand, Operand::Response)
 }
 
 /// Checks that the responses belong to a roster: they are grouped by the unit alone, and its
-/// entries are listed.
-///
-/// Otherwise the set of rows would be revealed.
+/// entries are listed. Otherwise the answer would reveal who has a row.
 pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refusal> {
     let Some(call) = calls.iter().find(|call| responds(call)) else { return Ok(()) };
     let by_unit = matches!(groups, [group] if group.facts.is_unit);
@@ -61,7 +59,7 @@ pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refus
 /// The response of each entry.
 ///
 /// # Guarantee
-/// A unit has one row at most, in the one group that it names, and moves one score there by 1:
+/// A unit has at most one row, in the one group that it names, and moves one score there by 1:
 /// R = 1.
 pub(crate) fn response(call: &Call, frame: &mut MeasureFrame<'_>) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();

@@ -1,7 +1,7 @@
 //! `error_low` and `error_high`: the ends of the intervals that a query asks for.
 //!
 //! In: the public plan with calls. Out: the same plan, in which each call is an end of the interval
-//! of its argument, computed from released numbers and from the ± behind them, row by row.
+//! of its argument. It is computed from released numbers and from the ± behind them, row by row.
 //!
 //! ```text
 //! Filter error_low(n) > 100        Projection k, n
@@ -9,10 +9,10 @@
 //!                                      Projection k, n, off        Scan released 0, with the ± of n behind it
 //! ```
 //!
-//! An end is that of the number as it was drawn. It is NULL where the number itself decides which
-//! rows come out, through a threshold, a condition or a LIMIT: such a number has no ±. A condition
-//! on its ends does not decide in this way: where n is outside of its interval with at most 5 %, a
-//! group comes out by a wrong end with at most 5 %, too.
+//! An end belongs to the number as it was drawn. It is NULL if the number itself decides which rows
+//! are shown, through a threshold, a condition or a LIMIT: such a number has no ±. A condition on
+//! the ends is different: n is outside its interval with a probability of at most 5 %, so a group
+//! is shown because of a wrong end with a probability of at most 5 %, too.
 
 use std::sync::Arc;
 
@@ -36,16 +36,16 @@ use crate::analysis::recursion::deeper;
 use crate::dialect::{ReleaseClause, in_releases_words};
 use crate::functions::IntervalEnd;
 
-/// The plan in which each call is replaced; `None` where there are none.
+/// The plan with each call replaced; `None` if there are no calls.
 ///
 /// # Guarantee
 /// The plan reads what it read before, and the ± behind released tables: released numbers and
-/// public scales. Its columns have the same names and types. Each end of an argument that depends
-/// on m released numbers takes them at confidence 1 − 0.05/m.
+/// public scales. Its columns have the same names and types. If an argument depends on m released
+/// numbers, each of its ends takes them at confidence 1 − 0.05/m.
 ///
 /// # Errors
-/// A refusal of a call whose argument is not a released number, whose error is not followed, or
-/// which is in ON.
+/// Refuses a call whose argument is not a released number or whose error cannot be carried, and a
+/// call in ON.
 pub(crate) fn with_called_ends(
     plan: &LogicalPlan,
     parts: &[PrivateAggregate],
@@ -68,7 +68,7 @@ pub(crate) fn with_called_ends(
         let replaced = ends.node(plan)?;
         Ok::<_, NotAnalyzed>((replaced, ends.numbers, ends.told))
     };
-    // How many numbers each depends on is known before the levels are.
+    // A first pass finds the numbers on which each call depends. The confidences follow from these.
     let (_, numbers, _) = pass(&[1], None)?;
     let mut among = numbers.clone();
     among.sort_unstable();
@@ -82,18 +82,18 @@ pub(crate) fn with_called_ends(
     Ok(Some(CalledEnds { plan: replaced, among, told, outputs: outputs.collect() }))
 }
 
-/// One pass over a plan.
+/// One pass over a plan, which replaces its calls.
 struct Replacing<'a> {
     parts: &'a [PrivateAggregate],
     carrier: Carrier<'a>,
-    /// The released values that decide which rows come out, not counting those that only the calls
-    /// read; `None` if that is not known.
+    /// The released values that decide which rows are shown, without values that only the calls
+    /// read; `None` if they are not known.
     decides: Option<Vec<Field>>,
     decides_by_ends: Option<Vec<Field>>,
-    /// For each replaced call, in the order of the walk, how many numbers it depends on, if that is
-    /// known by now.
+    /// For each replaced call, in the order of the walk, the count of numbers on which it depends,
+    /// if it is known by now.
     levels: Option<&'a [u64]>,
-    /// The same as it is found.
+    /// The same counts, as this pass finds them.
     numbers: Vec<u64>,
     told: Vec<EndTold>,
 }
@@ -164,7 +164,7 @@ impl Replacing<'_> {
         rebuilt(&plan, carried, &ends).map_err(|e| internal(&e))
     }
 
-    /// Notes a call, and what it is worth.
+    /// Records a call, and how far a reader can trust it.
     fn says(&mut self, call: &EndCall, input: &LogicalPlan) -> EndWorth {
         let fields = noisy(self.parts, &call.of, input);
         let hits = |decides: &Option<Vec<Field>>| match decides {
@@ -188,7 +188,7 @@ impl Replacing<'_> {
         worth
     }
 
-    /// The number of released numbers of the next call, which comes after some others of its node.
+    /// The count of released numbers for the next call. `before` calls of its node come first.
     fn next_level(&self, before: usize) -> u64 {
         let at = self.numbers.len() + before;
         self.levels.and_then(|levels| levels.get(at)).copied().unwrap_or(1)
@@ -233,7 +233,7 @@ impl Replacing<'_> {
 
 const UNFOLLOWED: &str = "no interval is known of it: it is chosen, or the errors of released numbers are not followed through what computes it";
 
-/// The input of a node whose expressions may have calls.
+/// The input of a node whose expressions may contain calls.
 fn input_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
     if let LogicalPlan::Projection(Projection { input, .. })
     | LogicalPlan::Filter(Filter { input, .. })
@@ -246,7 +246,8 @@ fn input_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
     None
 }
 
-/// A node over its carried input, with ends in the place of its calls and columns as before.
+/// A node over its carried input, with ends in place of its calls, and with its columns in the
+/// original order.
 fn rebuilt(plan: &LogicalPlan, carried: Carried, ends: &[(EndCall, Expr)]) -> Result<LogicalPlan> {
     let names = NamePreserver::new(plan);
     let replaced = |expr: &Expr| {

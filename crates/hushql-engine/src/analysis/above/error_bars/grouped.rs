@@ -1,7 +1,8 @@
 //! The ends of window functions and of aggregates over released numbers.
 //!
-//! In: calls whose arguments have ends. Out: the same calls, and behind them those of the ends of
-//! their arguments: what never falls where an argument grows lies between them.
+//! In: calls whose arguments have ends. Out: the same calls, followed by the same calls on the ends
+//! of their arguments. The result of a function that never decreases in its argument lies between
+//! these.
 //!
 //! ```text
 //! SUM(n) OVER (ORDER BY day)      SUM(n − off) OVER (ORDER BY day) to SUM(n + off) OVER (ORDER BY day)
@@ -16,8 +17,8 @@ use super::interval::{IntervalEnds, Span, as_float};
 use super::node::{Carried, Carrier, ColumnError, Want, ends_over, in_order, shifted};
 
 impl Carrier<'_> {
-    /// Window functions over public partitions and orders, of which the result never falls where an
-    /// argument grows.
+    /// Window functions over public partitions and orders. Their results never decrease in an
+    /// argument.
     pub(super) fn windowed(&self, window: &Window, wants: &[Want]) -> Option<Carried> {
         let inputs = window.input.schema().fields().len();
         let rows = self.rows(&window.input);
@@ -89,7 +90,7 @@ impl Carrier<'_> {
         let calls = window.window_expr.iter().cloned().chain(more).collect::<Vec<_>>();
         let all = inputs + hidden + calls.len();
         let plan = Window::try_new(calls, Arc::new(below.plan)).ok()?;
-        // The input's own columns, the calls' own, and all ends behind them.
+        // The input's own columns, the calls' own columns, and then all ends.
         let first = (0..inputs).chain(inputs + hidden..inputs + hidden + own);
         let order = first.chain(inputs..inputs + hidden).chain(inputs + hidden + own..all);
         let plan = in_order(LogicalPlan::Window(plan), order)?;

@@ -1,4 +1,4 @@
-//! The ends of an expression over numbers that are known within intervals.
+//! The ends of an expression over numbers with known intervals.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -12,16 +12,16 @@ use num_traits::ToPrimitive;
 use crate::analysis::expr::shape::{parts_of, unit_of};
 use crate::functions::{Corner, corners};
 
-/// What is known of an expression.
+/// The interval of an expression.
 #[derive(Debug, Clone)]
 pub(super) enum IntervalEnds {
-    /// No noise is in it.
+    /// It contains no noise.
     Exact,
-    /// With the noise in its ±, it lies between two ends.
+    /// It lies between two ends, if all noise is within its ±.
     Within(Box<Span>),
 }
 
-/// Two ends, of type DOUBLE, and how many released numbers they depend on.
+/// Two ends, of type DOUBLE, and the count of released numbers on which they depend.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) lo: Expr,
@@ -34,7 +34,7 @@ impl IntervalEnds {
         Self::Within(Box::new(Span { lo, hi, numbers }))
     }
 
-    /// The two ends; of a number without noise, the number itself.
+    /// The two ends. Both are the number itself if it has no noise.
     fn both(self, expr: &Expr, schema: &DFSchema) -> Option<Span> {
         match self {
             Self::Exact => {
@@ -46,8 +46,8 @@ impl IntervalEnds {
     }
 }
 
-/// The most parts of the two ends of an expression: ABS, for example, repeats both ends of its
-/// operand in each of its own.
+/// The most parts of the two ends of an expression. ABS, for example, repeats both ends of its
+/// operand in each of its own ends.
 const MOST_PARTS: usize = 2_000;
 
 /// A number as DOUBLE.
@@ -61,19 +61,19 @@ pub(super) fn as_float(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// What is known of what an expression reads.
+/// The intervals of the columns and subqueries that an expression reads.
 pub(super) trait Reads {
-    /// What is known of a column.
+    /// The interval of a column.
     fn column(&self, column: &Column) -> Option<IntervalEnds>;
-    /// What is known of a subquery as a value.
+    /// The interval of a subquery as a value.
     fn value(&self, subquery: &Subquery) -> Option<IntervalEnds>;
 }
 
-/// The ends of an expression, from what is known of its columns; `None` where they cannot be told.
+/// The ends of an expression, from the intervals of its columns; `None` if they cannot be derived.
 ///
 /// # Guarantee
-/// Wherever each column is within its ends, so is the expression, up to the rounding of floats. An
-/// end is NULL where it is not known. Ends of more than [`MOST_PARTS`] parts are not told.
+/// If each column is within its ends, so is the expression, up to the rounding of floats. An end is
+/// NULL if it is not known. Ends of more than [`MOST_PARTS`] parts are not returned.
 pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<IntervalEnds> {
     let told = ends_of(expr, schema, known)?;
     let is_short = match &told {
@@ -133,7 +133,7 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Interval
         if !to.is_numeric() {
             return None;
         }
-        // A cast to fewer digits goes to a neighbour.
+        // A cast to fewer digits returns a neighbouring value.
         let whole = inner.get_type(schema).ok()?.is_integer();
         return Some(match to.is_integer() && !whole {
             true => IntervalEnds::within(floor(lo), ceil(hi), numbers),
@@ -150,7 +150,7 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Interval
         let numbers = l.numbers.checked_add(r.numbers)?;
         let whole = expr.get_type(schema).ok()?.is_integer();
         let [lo, hi] = sum_or_corner(*op, [l.lo, l.hi], [r.lo, r.hi])?;
-        // A quotient of whole numbers is cut.
+        // A quotient of whole numbers is truncated.
         return Some(match *op == Operator::Divide && whole {
             true => IntervalEnds::within(floor(lo), ceil(hi), numbers),
             false => IntervalEnds::within(lo, hi, numbers),
@@ -175,8 +175,8 @@ fn sum_or_corner(op: Operator, [a, b]: [Expr; 2], [c, d]: [Expr; 2]) -> Option<[
     }
 }
 
-/// CASE: the ends of the branch that is taken; those of all branches together where noise decides
-/// which one it is. A branch that is NULL has no value to be off from.
+/// CASE: the ends of the branch that is taken. If noise decides which branch this is, the ends of
+/// all branches together. A branch that is NULL has no value that could be wrong.
 fn branches(
     case: &Case,
     of: &dyn Fn(&Expr) -> Option<IntervalEnds>,
@@ -218,7 +218,7 @@ fn branches(
     Some(IntervalEnds::within(case(lows, low), case(highs, high), most))
 }
 
-/// Whether an expression is NULL as it is written, in whatever type.
+/// True if an expression is a literal NULL of any type.
 fn is_null(expr: &Expr) -> bool {
     if let Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) = expr {
         return is_null(expr);
@@ -226,20 +226,20 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if value.is_null())
 }
 
-/// A number where all of some others are known, and NULL elsewhere.
+/// The number if all of `needed` are known, and NULL otherwise.
 pub(super) fn where_known(needed: &[Expr], number: Expr) -> Expr {
     let known = needed.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
     let Some(known) = known else { return number };
     Expr::Case(Case::new(None, vec![(Box::new(known), Box::new(number))], None))
 }
 
-/// Where a number is positive, a function of it.
+/// A function of a number where it is positive, and NULL elsewhere.
 fn where_positive(number: Expr, of: &dyn Fn(Expr) -> Expr) -> Expr {
     let positive = Box::new(number.clone().gt(lit(0.0)));
     Expr::Case(Case::new(None, vec![(positive, Box::new(of(number)))], None))
 }
 
-/// Functions that never fall, and those that choose among their arguments.
+/// Functions that never decrease, and functions that choose among their arguments.
 fn called(
     call: &ScalarFunction,
     of: &dyn Fn(&Expr) -> Option<IntervalEnds>,
@@ -260,7 +260,7 @@ fn called(
             let Span { lo, hi, numbers } = both(first)?;
             Some(IntervalEnds::within(with(lo), with(hi), numbers))
         }
-        // A root is not below zero, and no number below zero has one.
+        // A root is never negative, and a negative number has none.
         "sqrt" if rest.is_empty() => {
             let Span { lo, hi, numbers } = both(first)?;
             let low = where_known(std::slice::from_ref(&lo), greatest(vec![lo.clone(), lit(0.0)]));
@@ -282,12 +282,12 @@ fn called(
             let high = greatest(vec![negative(&lo), hi]);
             Some(IntervalEnds::within(where_known(&ends, low), where_known(&ends, high), numbers))
         }
-        // NULL arguments are passed over, in both functions.
+        // Both functions skip NULL arguments.
         name @ ("greatest" | "least") => {
             let (lows, highs, all) = ends_of_all(&call.args, both)?;
             let pick = |ends| if name == "least" { least(ends) } else { greatest(ends) };
             let ends = lows.iter().chain(&highs).zip(call.args.iter().chain(&call.args));
-            // An end that is not known of a number that is there.
+            // An argument that is not NULL needs a known end.
             let told = ends.map(|(end, arg)| end.clone().is_not_null().or(arg.clone().is_null()));
             let told = told.reduce(Expr::and)?;
             let known = |ends| {
@@ -296,11 +296,11 @@ fn called(
             };
             Some(IntervalEnds::within(known(lows), known(highs), all))
         }
-        // NULL where the value is: it has no ± then.
+        // If the value is NULL, it has no ±, so the ends do not matter.
         "nullif" if rest_is_exact => of(first),
         "coalesce" => {
             let (lows, highs, all) = ends_of_all(&call.args, both)?;
-            // The ends of the argument that is shown, also where they are not known.
+            // The ends of the argument that is shown, even if they are not known.
             let taken = |ends: Vec<Expr>| {
                 let there = call.args.iter().map(|arg| Box::new(arg.clone().is_not_null()));
                 let branches = there.zip(ends.into_iter().map(Box::new)).collect();
@@ -312,8 +312,8 @@ fn called(
     }
 }
 
-/// The lower ends of some expressions, their upper ends, and how many numbers these depend on
-/// together.
+/// The lower ends of some expressions, their upper ends, and the count of numbers on which these
+/// depend together.
 fn ends_of_all(
     args: &[Expr],
     both: &dyn Fn(&Expr) -> Option<Span>,

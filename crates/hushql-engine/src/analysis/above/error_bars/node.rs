@@ -18,29 +18,29 @@ use crate::analysis::outcome::{released_name, released_part};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 
-/// What is known of a column of a carried plan.
+/// The interval of a column of a carried plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ColumnError {
-    /// No noise is in it.
+    /// It contains no noise.
     Exact,
     /// It lies between two other columns of the plan.
     Within { lo: usize, hi: usize, numbers: u64 },
 }
 
-/// A plan whose first columns are those of the original, and what is known of the wanted ones.
+/// A plan whose first columns are the original ones, and the intervals of the wanted columns.
 pub(super) struct Carried {
     pub(super) plan: LogicalPlan,
     pub(super) known: Vec<Option<ColumnError>>,
 }
 
-/// A column, and how many released numbers the result depends on for which its ends are wanted.
+/// A column whose ends are wanted, and the count of released numbers on which the result depends.
 pub(super) type Want = (usize, u64);
 
 /// Carries the ends of columns through a plan.
 pub(super) struct Carrier<'a> {
     parts: &'a [PrivateAggregate],
     among: &'a [u64],
-    /// What its own columns are named by: one plan can be carried twice.
+    /// A prefix for the names of its own columns, because one plan can be carried twice.
     purpose: &'static str,
     columns: Cell<usize>,
 }
@@ -91,7 +91,7 @@ impl<'a> Carrier<'a> {
         format!("{RESERVED}_{}_{}", self.purpose, self.columns.get())
     }
 
-    /// What is known of a subquery as a value.
+    /// The interval of a subquery as a value.
     fn value(&self, subquery: &Subquery, numbers: u64) -> Option<IntervalEnds> {
         if !subquery.outer_ref_columns.is_empty() {
             return None;
@@ -111,8 +111,8 @@ impl<'a> Carrier<'a> {
         })
     }
 
-    /// The plan with the ends of the wanted columns behind its own; `None` where no plan can be
-    /// made.
+    /// The plan with further columns for the ends of the wanted columns; `None` if no such plan can
+    /// be built.
     pub(super) fn carry(&self, plan: &LogicalPlan, wants: &[Want]) -> Option<Carried> {
         if wants.is_empty() {
             return Some(Carried { plan: plan.clone(), known: Vec::new() });
@@ -171,7 +171,7 @@ impl<'a> Carrier<'a> {
         Carried { plan: plan.clone(), known: vec![Some(ColumnError::Exact); wants.len()] }
     }
 
-    /// A released table of which the plan reads the first columns: each number within its ± at the
+    /// A released table. The plan reads its first columns. Each number is within its ± at the
     /// wanted confidence.
     fn released(&self, part: usize, read: usize, wants: &[Want]) -> Option<Carried> {
         let own = self.parts.get(part)?;
@@ -209,7 +209,7 @@ impl<'a> Carrier<'a> {
         Some(Carried { plan: LogicalPlan::Projection(plan), known })
     }
 
-    /// The wanted columns of an input: all columns of some expressions.
+    /// The columns of an input that some expressions read, as wanted columns.
     pub(super) fn read(exprs: &[(&Expr, u64)], schema: &DFSchema) -> Option<Vec<Want>> {
         let mut wants = Vec::new();
         for (expr, numbers) in exprs {
@@ -308,8 +308,8 @@ impl<'a> Carrier<'a> {
         Some(Carried { plan, known })
     }
 
-    /// Branches that give the ends of the same columns; a branch without noise gives the numbers
-    /// themselves.
+    /// A union whose branches return the ends of the same columns. In a branch without noise, both
+    /// ends are the number itself.
     fn united(&self, union: &Union, wants: &[Want]) -> Option<Carried> {
         let carried: Option<Vec<Carried>> =
             union.inputs.iter().map(|input| self.carry(input, wants)).collect();
@@ -368,7 +368,7 @@ impl<'a> Carrier<'a> {
         Some(Carried { plan: LogicalPlan::Union(plan), known })
     }
 
-    /// The most rows of a plan over released tables, where that is public.
+    /// The most rows of a plan over released tables, if this is public.
     pub(super) fn rows(&self, plan: &LogicalPlan) -> Option<u64> {
         if let LogicalPlan::TableScan(scan) = plan {
             return self.parts.get(released_part(scan.table_name.table())?)?.rows();
@@ -392,7 +392,7 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// What is known of what an expression over a carried plan reads.
+/// The intervals that an expression over a carried plan reads.
 struct Over<'a> {
     carrier: &'a Carrier<'a>,
     below: &'a Carried,
@@ -429,7 +429,7 @@ pub(super) fn ends_over(
     ends(expr, below.plan.schema(), &Over { carrier, below, wants, numbers })
 }
 
-/// The ends behind further columns.
+/// The positions of the ends, moved by the number of further columns.
 pub(super) fn shifted(known: ColumnError, by: usize) -> ColumnError {
     match known {
         ColumnError::Exact => ColumnError::Exact,
@@ -439,7 +439,7 @@ pub(super) fn shifted(known: ColumnError, by: usize) -> ColumnError {
     }
 }
 
-/// The columns of a plan in another order, under their names.
+/// The columns of a plan in another order, with their names.
 pub(super) fn in_order(
     plan: LogicalPlan,
     order: impl Iterator<Item = usize>,
@@ -449,7 +449,7 @@ pub(super) fn in_order(
     Some(LogicalPlan::Projection(plan))
 }
 
-/// A released table, and behind it, for each number of numbers, the ± of each measure.
+/// A released table, followed by the ± of each measure for each count of numbers.
 pub(super) fn with_errors(part: &PrivateAggregate, among: &[u64]) -> SchemaRef {
     let released = part.released_schema();
     let measures = part.measures().len();
