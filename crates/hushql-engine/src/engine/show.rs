@@ -239,7 +239,7 @@ fn roles(vault: &Vault) -> Result<Answer, Error> {
         ("valid_until", seconds(roles.iter().map(|role| role.valid_until))),
         ("takes_defaults", Arc::new(takes_defaults.collect::<BooleanArray>())),
     ];
-    // If all times are NULL, only the fields can say that they may be.
+    // If all times are NULL, only the fields can say that they may be NULL.
     let batch = RecordBatch::try_from_iter_with_nullable(
         columns.into_iter().map(|(name, column)| (name, column, true)),
     );

@@ -108,7 +108,6 @@ pub struct Prepared {
 struct PreparedPart {
     source: PartSource,
     released: ReleasedTable,
-    /// >
     columns: usize,
     /// The side column of each measure, if it has one.
     beside: Vec<Option<Beside>>,
@@ -238,7 +237,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         parts.push(PreparedPart { source, released, columns, beside, is_chosen, margins });
     }
     let released: Vec<ReleasedTable> = parts.iter().map(|part| part.released.clone()).collect();
-    // The whole query has one moment. Without it, now() would fail after the charge.
+    // now() has one value in the whole query. Without it, now() would fail after the charge.
     let mut state = state.clone();
     let options = Arc::clone(state.config_options());
     state.execution_props_mut().mark_start_execution(options);

@@ -47,7 +47,6 @@ impl ReleasedTable {
         Self { schema, expected, rows: Arc::default() }
     }
 
-    /// >
     pub(crate) fn columns(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }

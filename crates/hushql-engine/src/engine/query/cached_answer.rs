@@ -213,8 +213,8 @@ fn contents(inner: &Inner, tables: &[Table], open: &OpenFiles) -> Option<Vec<(St
     RowsOf::of(inner, tables, open).map(|rows| rows.contents)
 }
 
-/// Whether an answer may be shown again without asking a server or a folder for the rows of a
-/// table. Kept draws read no private rows; for public rows, it must be quick to know that they are
+/// Whether an answer over this table may be shown again without asking a server or listing a
+/// folder. Kept draws need no private rows; for public rows, it must be quick to see that they are
 /// the same.
 fn is_still(table: &Table) -> bool {
     match (&table.source, table.is_public()) {

@@ -1,8 +1,8 @@
 //! The cells of people that a planned query is charged to.
 //!
-//! In: a [`Planned`] query. Out: for each private aggregate, the only cells that its releases are
-//! charged to, and sentences about them for every asker. They follow from the statement and the
-//! declarations.
+//! In: a [`Planned`] query. Out: for each private aggregate, the cells that its releases are
+//! charged to, if not to all; and sentences about them, which every analyst may see. Both follow
+//! from the statement and the declarations.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*) FROM customers WHERE region = 'Oslo'     charged to region 'Oslo' alone

@@ -54,7 +54,7 @@ impl Planned {
         &self.declared.catalog
     }
 
-    /// Whose answers are replayed, by all budgets of a unit domain together.
+    /// Whose answers may be shown again: the strictest rule among the budgets of a unit domain.
     pub(super) fn replay_of(&self, unit_domain: &str) -> Replay {
         let budgets = self.catalog().budgets_of(unit_domain).map(|budget| budget.replay);
         budgets.reduce(Replay::strictest).unwrap_or(Replay::Off)

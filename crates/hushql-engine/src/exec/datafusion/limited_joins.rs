@@ -109,7 +109,6 @@ pub(crate) struct LimitedJoinExec {
 }
 
 impl LimitedJoinExec {
-    /// >
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         Self { input }
     }

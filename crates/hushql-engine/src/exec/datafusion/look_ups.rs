@@ -1,10 +1,10 @@
 //! Replaces joins along links by look-ups. Their index of a table may be kept for later statements.
 //!
 //! In: a physical plan before its rows are distributed, for a statement that is charged. Out: the
-//! same plan, with a [`LookUpExec`] in place of each hash join one side of which consists only of
-//! columns of verified files, or of joins of such columns. The plan must identify these rows
-//! without reading them, so every operator below is on a list, and every expression is a column or
-//! says that a column is not NULL.
+//! same plan, with a [`LookUpExec`] in place of each hash join that has a suitable side: it
+//! consists only of columns of verified files, or of joins of such columns. The plan must identify
+//! the rows of that side without reading them, so every operator below is on a list, and every
+//! expression is a column or says that a column is not NULL.
 //!
 //! ```text
 //! HashJoinExec: o_orderkey = l_orderkey            LookUpExec: l_orderkey = o_orderkey
@@ -39,8 +39,8 @@ use hushql_exec::operator::private_scan::PrivateScanExec;
 
 /// Tables with at most this number of rows are indexed as a whole, even for few look-ups.
 const FEW: f64 = 4e6;
-/// The limit if the size of a row is known. A process that asks only once then takes about as long
-/// as with a join, or a second longer if the keys are far from each other.
+/// The same limit, if the size of a row is known. A process that asks only once then takes about as
+/// long as with a join, or a second longer if the keys are far from each other.
 const MANY: f64 = 2e7;
 /// The assumed number of bytes of a row in a file that does not state its number of rows.
 const IN_A_FILE: u64 = 32;

@@ -3,7 +3,7 @@
 //! In: a plan. Out: the same plan, in which CAST and TRY_CAST become functions if they can make two
 //! values equal, fail on a value, or change the order. DataFusion moves a cast from a compared
 //! column to the literal, in the optimizer and again when it reads Parquet files, as if no cast
-//! lost anything: it would make `id > 100` of `CAST(id AS TINYINT) > 100`.
+//! lost anything: it would turn `CAST(id AS TINYINT) > 100` into `id > 100`.
 //!
 //! ```text
 //! CAST(age AS BIGINT) = 5          stays: age = 5 is the same

@@ -34,7 +34,7 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use crate::functions::MOST_OF_A_CELL;
 use hushql_exec::operator::look_up::LookUpExec;
 
-/// The most bytes of such texts in a batch.
+/// The most bytes in a batch of texts that expressions make.
 const BUDGET: usize = 8 << 20;
 
 /// Up to this number of bytes, a text counts as no longer than a number.
@@ -52,7 +52,6 @@ pub(crate) struct MadeTexts {
 }
 
 impl MadeTexts {
-    /// >
     pub(crate) fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Self {
         Self { bytes: TextWalk::default().plan(plan).bytes }
     }
@@ -244,8 +243,8 @@ impl Size {
     }
 }
 
-/// The size of a function's result. Functions that are not listed make at most their arguments
-/// together, or a short text.
+/// The size of a function's result. A function that is not listed makes a text that is no longer
+/// than its arguments together, or a short one.
 fn of_call(call: &ScalarFunctionExpr, operands: &[Size]) -> Size {
     let operand = |i: usize| operands.get(i).copied().unwrap_or_default();
     let literal = |i: usize| call.args().get(i)?.downcast_ref::<Literal>().map(Literal::value);

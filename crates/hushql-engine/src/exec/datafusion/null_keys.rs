@@ -1,8 +1,8 @@
 //! Keeps joins with NULL-matching keys separate from other joins, and adds no keys to them.
 //!
 //! In: a plan with joins on `x IS NOT DISTINCT FROM y`, or from INTERSECT and EXCEPT. Out: a plan
-//! with the same rows under all rules. DataFusion records for a whole join that NULL matches NULL,
-//! and ignores it in later rules. If such a join is merged with a neighbouring join, either its own
+//! whose rows no rule changes. DataFusion records for a whole join that NULL matches NULL, and
+//! ignores it in later rules. If such a join is merged with a neighbouring join, either its own
 //! NULLs no longer match or those of the other join do. An `=` that is moved into it matches NULLs.
 //!
 //! ```text

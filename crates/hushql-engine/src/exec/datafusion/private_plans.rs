@@ -81,8 +81,8 @@ fn rules() -> Vec<Rule> {
     vec![
         // Turns casts that lose something, and unbounded `||`, into functions.
         Arc::new(HideCasts),
-        // Computes a date minus an interval, so that a filter can prune files, and operators on
-        // NULL.
+        // Computes constants: a date minus an interval, so that a filter can prune files, and
+        // operators on NULL.
         Arc::new(ComputeConstants),
         // Drops rows where they are read, and moves conditions to their join.
         Arc::new(PushDownFilter::new()),

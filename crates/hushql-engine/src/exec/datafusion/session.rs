@@ -53,7 +53,7 @@ pub fn session_state() -> SessionState {
 }
 
 /// The session of an engine whose queries share `memory` bytes, and may write rows that do not fit
-/// into files below this folder. Without a folder they write no files.
+/// into memory to files below this folder. Without a folder they write no files.
 ///
 /// # Errors
 /// DataFusion's, if the folder cannot be used.
@@ -91,10 +91,10 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     config.options_mut().optimizer.skip_failed_rules = false;
     // Readers do not filter rows. Operators above filter them, whatever a file claims about itself.
     config.options_mut().execution.parquet.pushdown_filters = false;
-    // docs/upstream.md, 22. Even after a fix, this must stay, because private rows would decide
-    // which rows are read. These filters come from the rows of one side of a join. Its partitions
-    // wait for each other to build them, and if a join above has no rows in one of them, they wait
-    // forever.
+    // docs/upstream.md, 22. These filters stay off even after a fix, because with them private rows
+    // would decide which rows are read. The filters come from the rows of one side of a join. Its
+    // partitions wait for each other to build them, and if a join above has no rows in one of them,
+    // they wait forever.
     let optimizer = &mut config.options_mut().optimizer;
     optimizer.enable_dynamic_filter_pushdown = false;
     optimizer.enable_join_dynamic_filter_pushdown = false;
@@ -310,8 +310,8 @@ mod tests {
     async fn partitions_without_rows_are_waited_for_by_none() {
         let mut state = session_state();
         state.config_mut().options_mut().execution.target_partitions = 2;
-        // The switches that make partitions wait for each other are off. The queries below would
-        // not always notice.
+        // The switches that make partitions wait for each other are off. The queries below never
+        // made one wait.
         let optimizer = &state.config_options().optimizer;
         assert!(!optimizer.enable_dynamic_filter_pushdown);
         assert!(!optimizer.enable_join_dynamic_filter_pushdown);

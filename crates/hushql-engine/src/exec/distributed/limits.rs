@@ -1,7 +1,8 @@
 //! Limits the memory and the disk of a process that runs other processes' plans, as engines do.
 //!
 //! In: bytes of memory, and a folder. Out: an environment whose plans share this memory, and write
-//! rows that do not fit into unnamed files in that folder, or nothing without a folder.
+//! rows that do not fit into it to unnamed files in that folder. Without a folder they write no
+//! files.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -134,7 +134,7 @@ impl InputOperator {
     ///
     /// # Guarantee
     /// [`Operator::made`] of an operator of the engine yields the same rows as the operator, if its
-    /// inputs do.
+    /// inputs yield the same rows.
     ///
     /// # Errors
     /// Why it cannot be sent: it is not on the list, or reads a table that only this process can

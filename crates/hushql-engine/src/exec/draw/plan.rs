@@ -15,7 +15,6 @@ use crate::sampler::QueryRng;
 pub(crate) struct DrawPlan {
     pub(crate) measure: Measure,
     pub(crate) mechanism: Mechanism,
-    /// >
     pub(crate) accuracy: Predicted,
     /// How to compute it from a vector that it shares with other measures, if it shares one.
     pub(crate) together: Option<Together>,

@@ -52,7 +52,7 @@ pub(crate) fn choose(
                 let chosen = mechanism.choose(sums, &places, rounds, rng).into_iter();
                 let chosen = chosen.map(|i| u64::try_from(i).map(Some).map_err(|_| failed()));
                 let mut chosen = chosen.collect::<Result<Vec<_>, _>>()?;
-                // A single answer always has a row. A list ends.
+                // A single answer always has a row; a list just ends.
                 if rounds == 1 && chosen.is_empty() {
                     chosen.push(None);
                 }
@@ -149,7 +149,7 @@ fn among_unknown(
                 chosen.push(Some(u64::try_from(candidate).map_err(|_| failed())?));
             }
             _ => {
-                // A single answer always has a row. A list ends.
+                // A single answer always has a row; a list just ends.
                 if rounds == 1 {
                     chosen.push(None);
                 }
@@ -401,8 +401,8 @@ fn best_of_noisy(
     Ok(noisy.into_iter().take(most).map(|(_, candidate)| candidate).collect())
 }
 
-/// A run, and the sensitivity of its first candidate with its even step: sensitivities grow as
-/// evenly as scores do.
+/// A run with the sensitivities of its candidates: that of the first one, and the even step from
+/// each to the next.
 fn sized(choice: &Choice, (start, run): (u64, &ScoredRun)) -> Result<SizedRun, DrawError> {
     let size = |candidate: u64| {
         choice.size_of(candidate).and_then(|size| i128::try_from(size).ok()).ok_or_else(failed)

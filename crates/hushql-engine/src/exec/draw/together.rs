@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// A row adds x − lo and hi − x, neither below 0, and w together.
+    /// A row adds x − lo and hi − x. Neither is below 0, and together they are w.
     #[test]
     fn one_row_adds_the_width_to_both_sums() {
         for (lo, hi) in [(0, 9), (-4, 3), (7, 8), (-9, -2)] {
@@ -178,7 +178,7 @@ mod tests {
                 assert_eq!(whole(&together(VectorMember::Sum, lo, hi - lo), pair), sum);
             }
         }
-        // Numbers are rounded to the nearest.
+        // Counts are rounded to the nearest whole number.
         let ten = |part| together(part, 0, 10);
         let counts =
             [14, 15, 16, 25, 5, -5, -6, -15].map(|a| whole(&ten(VectorMember::Count), [a, 0, 0]));

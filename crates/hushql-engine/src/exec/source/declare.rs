@@ -259,7 +259,7 @@ fn located(location: &str) -> Result<Located, Error> {
     };
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     let path = match fs::canonicalize(location) {
-        // A file may have the name of a pattern.
+        // A pattern comes second, because a file's name may look like one.
         Err(error) if is_missing(&error) && location.contains(['*', '?', '[']) => {
             return below(location);
         }

@@ -25,7 +25,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::Mode;
 
-/// The most folders within each other.
+/// The deepest nesting of folders.
 const DEEPEST: usize = 64;
 
 /// A file, and its name below the folder where the walk began.

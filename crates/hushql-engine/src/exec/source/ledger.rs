@@ -5,7 +5,7 @@
 //! numbers. Filters on `sequence`, LIMIT and ORDER BY `sequence` decide which pages are read. A
 //! query that needs only the numbers reads no page, because the numbers have no gaps. The vault
 //! verifies each page; if it refuses one, the query ends with that error. An analyst who is kept
-//! apart sees only their own entries, numbered among themselves; this reads all pages.
+//! apart sees only their own entries, with numbers that count only these; this reads all pages.
 //!
 //! ```text
 //! SELECT mechanism FROM hushql.ledger WHERE sequence > 900000 ORDER BY sequence DESC LIMIT 5
@@ -345,8 +345,8 @@ impl Scan {
             if own.is_some() {
                 entries.retain(|entry| entry.analyst == *reader);
             }
-            // The vault finds texts by the entries' numbers in the whole ledger, so own numbers
-            // come later.
+            // The vault finds texts by the entries' numbers in the whole ledger, so entries get
+            // their own numbers only after this.
             let shown = fetch.unwrap_or(usize::MAX).min(entries.len());
             let statements = match texts {
                 true => {

@@ -319,7 +319,8 @@ fn said(error: Error) -> io::Error {
     .into()
 }
 
-/// Waits for a request. The request has its own runtime, because the caller may block another one.
+/// Waits for a request. The request has its own runtime, because the caller may block the runtime
+/// that it runs on.
 fn wait<T: Send + 'static>(
     request: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> io::Result<T> {

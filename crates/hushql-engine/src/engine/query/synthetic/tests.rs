@@ -157,7 +157,7 @@ async fn counted_marginals_are_those_of_the_rows() {
             own.iter().map(move |row| (*row, weight))
         });
         assert_eq!(cells, marginals(of_128));
-        // With at most two of the rows: 32, or twice 16.
+        // With at most two rows of a patient, one row weighs 32, and two weigh 16 each.
         let (release, cells) = counted(&by_patient, &sql("AIM(eps=1, rows=2)", with)).await;
         assert_eq!((release.most(), release.task().sensitivity.l1()), (Some(2), 32));
         let patients = i64::try_from(rows.len()).unwrap();

@@ -1,9 +1,9 @@
 //! Decodes binary COPY into batches.
 //!
 //! In: the bytes that a server sends, in pieces of any length, and the encoding of each column.
-//! Out: batches. A value that a column here cannot hold (a date of infinity, a number that is too
-//! large, bytes that are not UTF-8) is NULL, so that no person's row makes the reading fail. Bytes
-//! in another format do make it fail.
+//! Out: batches. A value that the engine's column cannot hold (a date of infinity, a number that is
+//! too large, bytes that are not UTF-8) is NULL, so that no person's row makes the reading fail.
+//! Bytes in another format do make it fail.
 //!
 //! ```text
 //! PGCOPY\n\xff\r\n\0, flags, length of more    2 fields: 4 bytes 00 00 00 07, -1 (NULL)    …    -1: the end

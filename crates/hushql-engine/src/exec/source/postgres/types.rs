@@ -1,7 +1,7 @@
 //! The types of a server's columns: which of them can be read, and how.
 //!
 //! In: the number of a type and its modifier, from the server's catalog. Out: a [`WireEncoding`],
-//! which knows the type of the column here and the expression that reads it. Other types are
+//! which knows the engine's type of the column and the expression that reads it. Other types are
 //! refused at declaration.
 //!
 //! ```text
@@ -36,7 +36,7 @@ pub(super) enum WireEncoding {
     Timestamp,
 }
 
-/// The type here of a server's column.
+/// The engine's type for a server's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerColumnType {
     Readable(WireEncoding),
@@ -54,7 +54,7 @@ pub(super) struct ServerColumn {
     pub(super) shown: String,
 }
 
-/// The type here of a type in the server's catalog.
+/// The engine's type for a type in the server's catalog.
 pub(super) fn found(oid: u32, modifier: i32) -> ServerColumnType {
     ServerColumnType::Readable(match oid {
         16 => WireEncoding::Bool,
@@ -72,8 +72,8 @@ pub(super) fn found(oid: u32, modifier: i32) -> ServerColumnType {
     })
 }
 
-/// Decodes the modifier of `numeric(p, s)`: four more than both packed together, where the scale
-/// has eleven bits with a sign.
+/// Decodes the modifier of `numeric(p, s)`. It is both numbers, packed together, plus four; the
+/// scale has eleven bits with a sign.
 fn numeric(modifier: i32) -> ServerColumnType {
     if modifier < 4 {
         return ServerColumnType::Unconstrained;
@@ -105,7 +105,7 @@ impl ServerColumnType {
 }
 
 impl WireEncoding {
-    /// The type of the column here.
+    /// The engine's type of the column.
     pub(super) fn data_type(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
@@ -155,7 +155,8 @@ mod tests {
         assert_eq!(of(9, 2), ServerColumnType::Readable(WireEncoding::Numeric(9, 2)));
         assert_eq!(of(38, 38), ServerColumnType::Readable(WireEncoding::Numeric(38, 38)));
         assert_eq!(of(38, 0), ServerColumnType::Readable(WireEncoding::Numeric(38, 0)));
-        // More digits than a decimal here has, a scale below zero, and a scale above the precision.
+        // More digits than the engine's decimals have, a scale below zero, and a scale above the
+        // precision.
         for (precision, scale) in [(39, 2), (1000, 0), (5, -3), (3, 5), (1000, 1000)] {
             assert_eq!(
                 of(precision, scale),
