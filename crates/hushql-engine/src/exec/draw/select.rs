@@ -401,8 +401,8 @@ fn best_of_noisy(
     Ok(noisy.into_iter().take(most).map(|(_, candidate)| candidate).collect())
 }
 
-/// A run with the sensitivities of its candidates: that of the first one, and the even step from
-/// each to the next.
+/// A run, with the largest change by one row of its first candidate's score, and the even step of
+/// this change from each candidate to the next.
 fn sized(choice: &Choice, (start, run): (u64, &ScoredRun)) -> Result<SizedRun, DrawError> {
     let size = |candidate: u64| {
         choice.size_of(candidate).and_then(|size| i128::try_from(size).ok()).ok_or_else(failed)
