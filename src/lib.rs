@@ -1,9 +1,8 @@
 //! HushQL answers SQL questions about people without telling on anyone.
 //!
-//! An analyst writes SQL in an extended dialect; the engine derives by itself how much one person
-//! can change the answer, runs the query on Apache DataFusion with a privatizing final operator,
-//! charges a durable budget, and returns a differentially private answer together with how accurate
-//! it is.
+//! An analyst writes SQL in an extended dialect; the engine derives how much one person can change
+//! the answer, runs the query on Apache DataFusion with a privatizing final operator, charges a
+//! durable budget, and returns a differentially private answer together with how accurate it is.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -18,19 +17,19 @@
 //!
 //! # What is guaranteed
 //!
-//! Everything a session sees (answers, refusals, error texts, schemas, explanations, costs, what is
-//! left) is (ε, δ)-differentially private under adding or removing one privacy unit from all tables
-//! that lead to it, with ε and δ no larger than what the ledger shows as spent; budgets in ρ count
-//! zero-concentrated differential privacy in the same way, and `ACCOUNTANT ZCDP` keeps a declared
-//! (ε, δ) by it. Not covered: who reads the data files or the memory of the process, who puts an
-//! old vault file back, and timing.
+//! Everything a session sees (answers, refusals, error texts, schemas, explanations, costs,
+//! remaining budgets) is (ε, δ)-differentially private under adding or removing one privacy unit
+//! from all tables that lead to it, with ε and δ no larger than the ledger shows as spent. Budgets
+//! in ρ count zero-concentrated differential privacy in the same way, and `ACCOUNTANT ZCDP` uses it
+//! to keep a declared (ε, δ). Not covered are attackers who read the data files or the memory of
+//! the process, or who replace the vault by an older copy, and timing.
 //!
 //! # People in several tables
 //!
-//! A unit is a row, a column's value, or what a chain of declared links leads to. Rows of all
-//! tables that lead to one person are added and removed together, share their budgets, and are
-//! joined with each other and with public tables; what could tie one person's rows to another's is
-//! refused.
+//! A unit is a row, a column's value, or the unit at the end of a chain of declared links. Rows of
+//! all tables that lead to one person are added and removed together, and share their budgets. They
+//! can be joined with each other and with public tables. A query that could tie one person's rows
+//! to another's is refused.
 //!
 //! ```text
 //! ALTER TABLE customers SET PRIVACY UNIT (id) UNIQUE
@@ -52,9 +51,9 @@
 //!
 //! # What else is here
 //!
-//! [`mechanism`], [`sampler`] and [`privacy`] are the mathematics, to draw by yourself; [`demo`]
-//! makes the built-in tables. [`arrow`] and [`datafusion`] are the versions that tables and answers
-//! are made of.
+//! [`mechanism`], [`sampler`] and [`privacy`] are the mathematics, for programs that draw noise
+//! themselves; [`demo`] makes the built-in tables. [`arrow`] and [`datafusion`] are the versions
+//! that tables and answers use.
 //!
 //! # Features
 //!
@@ -70,7 +69,7 @@
 
 #![forbid(unsafe_code)]
 
-// The program is a user of this library, and names it as others do.
+// The program is a user of this library, and imports it by name like any other.
 extern crate self as hushql;
 
 #[cfg(feature = "cli")]

@@ -17,11 +17,12 @@ use clap::Parser;
 use hushql::cli;
 use mimalloc::MiMalloc;
 
-/// Where batches of rows come from and go to; see `Cargo.toml`.
+/// The allocator for batches of rows; see `Cargo.toml`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// The program that has workers. Its crates build for minutes, so this one does without them.
+/// The program that has workers. Its crates take minutes to build, so this program does without
+/// them.
 const WITH_WORKERS: &str = "hushql-cluster";
 
 fn main() -> ExitCode {
@@ -32,8 +33,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Hands all arguments to the program that has workers. It is the one beside this one, never one on
-/// the path, which may be chosen by whoever may start this program as somebody else.
+/// Hands all arguments to the program that has workers. It is the one in the same folder, never one
+/// on the path: a user who runs this program with another user's rights could choose that path.
 fn handed_over() -> ExitCode {
     let name = format!("{WITH_WORKERS}{}", consts::EXE_SUFFIX);
     let started = env::current_exe().and_then(|own| {
@@ -54,7 +55,7 @@ fn handed_over() -> ExitCode {
     }
 }
 
-/// Becomes the other program, which has the terminal and the signals of this one.
+/// Replaces this process by the other program, which inherits its terminal and signals.
 #[cfg(unix)]
 fn replaced_by(mut command: Command) -> io::Result<ExitCode> {
     Err(std::os::unix::process::CommandExt::exec(&mut command))

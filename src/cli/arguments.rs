@@ -1,7 +1,7 @@
 //! The arguments of the command line, and the task that they describe.
 //!
-//! In: what clap parsed. Out: a [`ProgramTask`] with everything that it needs, or a usage error
-//! that names the argument to add. Nothing is opened here.
+//! In: the arguments that clap parsed. Out: a [`ProgramTask`] with everything that it needs, or a
+//! usage error that names the argument to add. Nothing is opened here.
 //!
 //! ```text
 //! hushql study.db --analyst lab -c 'SELECT …'  →  Task::Ask { Vault(study.db), Analyst(lab), Text(SELECT …) }
@@ -46,8 +46,8 @@ pub struct Arguments {
     /// Refuse a vault that is older than this anchor, and move the anchor with each charge
     #[arg(long, value_name = "FILE", requires = "vault")]
     anchor: Option<PathBuf>,
-    /// Run the private parts of statements on the workers of this folder of keys, which
-    /// `hushql-worker enrol` made: by `hushql-cluster`, which is installed beside `hushql`
+    /// Run the private parts of statements on the workers whose keys are in this folder, which
+    /// `hushql-worker enrol` made; needs `hushql-cluster` in the same folder as `hushql`
     #[arg(long, value_name = "FOLDER", global = true)]
     pub cluster: Option<PathBuf>,
     #[command(flatten)]
@@ -73,7 +73,7 @@ enum Command {
     /// Create an anchor: a file outside the vault's folder that detects when an older copy replaces
     /// the vault
     Anchor {
-        /// The vault, which must not be an older copy already
+        /// The vault, which must not be an older copy
         vault: PathBuf,
         /// The path of the new anchor; an existing file is never changed
         #[arg(required_unless_present = "remove", conflicts_with = "remove")]
@@ -100,8 +100,8 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Find what to mend in the declarations, files and permissions of a vault, with the statement
-    /// that mends it
+    /// Find faults in the declarations, files and permissions of a vault, with the statements that
+    /// mend them
     Doctor {
         /// The vault
         vault: PathBuf,
@@ -109,15 +109,15 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Write the declarations of a vault, and what is spent, as a script that rebuilds them in
-    /// another vault
+    /// Write the declarations and the spending of a vault as a script that rebuilds them in another
+    /// vault
     Dump {
         /// The vault
         vault: PathBuf,
         /// The vault's anchor, if it has one
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
-        /// With the verifiers of roles' passwords, from which passwords can be guessed
+        /// Include the verifiers of roles' passwords, from which passwords can be guessed
         #[arg(long)]
         verifiers: bool,
     },
@@ -129,7 +129,7 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Serve a vault to whoever logs in, by the protocol of PostgreSQL
+    /// Serve a vault to clients that log in by the PostgreSQL protocol
     #[cfg(feature = "serve")]
     Serve {
         /// The vault
@@ -148,16 +148,16 @@ enum Command {
         #[command(flatten)]
         stage: Stage,
     },
-    /// Print completions for a shell, to be put where it looks for them
+    /// Print completions for a shell, to store where the shell looks for them
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page, to be put into a folder man1 as hushql.1
+    /// Print the manual page, to store as hushql.1 in a folder man1
     Man,
 }
 
-/// Where suites run, and who runs their statements.
+/// Where suites run, and the users who run their statements.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct Stage {
     /// Query this vault instead of the built-in tables, and charge it
@@ -178,37 +178,39 @@ pub(super) struct Stage {
     pub(super) public: Vec<String>,
 }
 
-/// Where a server listens, and what it allows.
+/// Where a server listens, and its limits.
 #[cfg(feature = "serve")]
 #[derive(Debug, PartialEq, Eq, Args)]
 struct Serving {
-    /// The address for roles; off this machine, it needs TLS
+    /// The address for roles; an address that other machines can reach needs TLS
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
     listen: SocketAddr,
-    /// A folder of yours alone, in which the owner's socket is put: whoever reaches it is the owner
+    /// A folder that only you can read, for the owner's socket: every client of the socket is the
+    /// owner
     #[arg(long, value_name = "FOLDER")]
     owner_socket: Option<PathBuf>,
-    /// The certificate of the server, and those that vouch for it, in PEM
+    /// The certificate of the server, and its chain of issuers, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// For trying TLS: make a key and a certificate in this folder [default: the vault's], or use
-    /// those made there before
+    /// For trying TLS: make a key and a certificate in this folder [default: the vault's], or reuse
+    /// those that are there
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     #[arg(conflicts_with_all = ["tls_cert", "tls_key"])]
     tls_self_made: Option<Option<PathBuf>>,
     /// The most connections
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_connections: usize,
-    /// The most connections of one role, each of which runs one statement at a time
+    /// The most connections of one role; each runs one statement at a time
     #[arg(long, value_name = "N", default_value_t = 20)]
     connections_per_role: usize,
-    /// Append to this file who asked what when: hashes of statements, codes and costs
+    /// Append a record of each statement to this file: the role, the time, a hash of the statement,
+    /// the code and the cost
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
-    /// Answer /health and /metrics on this address of the machine's own
+    /// Answer /health and /metrics on this loopback address
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// The most seconds for statements that run when the server is told to stop
@@ -253,7 +255,8 @@ struct Ask {
     file: Option<PathBuf>,
 }
 
-/// How answers are displayed, when a script ends, and whether the shell keeps a history.
+/// How answers are displayed, whether a script goes on after a failure, and whether the shell keeps
+/// a history.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Style {
     /// The format of answers [default: table]
@@ -268,7 +271,7 @@ pub(super) struct Style {
     /// In CSV, write an apostrophe before texts that a spreadsheet would run as formulas
     #[arg(long, global = true)]
     pub(super) csv_safe: bool,
-    /// In CSV, add a column x_error behind each column x with a ±
+    /// In CSV, add a column x_error after each column x with a ±
     #[arg(long, global = true)]
     pub(super) csv_errors: bool,
     /// In the shell, neither read nor write the history of inputs
@@ -284,7 +287,7 @@ pub(super) struct Allowed {
     /// [default: half of the machine's memory]
     #[arg(long, global = true, value_name = "SIZE|none", value_parser = limit(size))]
     memory: Option<Limit<usize>>,
-    /// The folder for data beyond the memory, in files without names that end with the program
+    /// The folder for data beyond the memory, in nameless files that vanish with the program
     /// [default: none]
     #[arg(long, global = true, value_name = "FOLDER")]
     spill: Option<PathBuf>,
@@ -333,7 +336,7 @@ fn limit<T>(
 }
 
 impl Allowed {
-    /// The limits in the library's type.
+    /// The limits as the library's type.
     pub(super) fn resources(self) -> Resources {
         let usual = Resources::default();
         let fan_out = self.max_fan_out.map(|limit| limit.or_without(usize::MAX));
@@ -391,11 +394,11 @@ pub(super) enum ProgramTask {
     Init { path: PathBuf },
     /// Creates an anchor, or removes it.
     Anchor { vault: PathBuf, anchor: Option<PathBuf> },
-    /// Makes the present place of a vault its home.
+    /// Accepts the present place of a vault as its home.
     Adopt { vault: PathBuf, anchor: Option<PathBuf> },
     /// Upgrades a vault to the present format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
-    /// Finds what to mend in a vault.
+    /// Finds faults in a vault.
     Doctor { vault: PathBuf, anchor: Option<PathBuf> },
     /// Writes the declarations of a vault as a script.
     Dump { vault: PathBuf, anchor: Option<PathBuf>, verifiers: bool },
@@ -425,7 +428,7 @@ pub(super) enum TablesFrom {
     Anchored { vault: PathBuf, anchor: PathBuf },
 }
 
-/// Who asks.
+/// The user.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     /// The owner of the data.
@@ -446,7 +449,8 @@ pub(super) enum StatementsFrom {
 }
 
 impl Arguments {
-    /// The task, or the usage error that prevents it. `analyst` asks if the arguments name nobody.
+    /// The task, or the usage error that prevents it. `analyst` is used if the arguments name no
+    /// user.
     pub(super) fn into_task(
         self,
         analyst: Option<String>,
@@ -522,7 +526,7 @@ impl Ask {
             (false, analyst) => analyst.map(Asker::Analyst),
         };
         let source = match self.file {
-            // A text may end with a comment, with a semicolon, or without one.
+            // Each text may end with a comment, a semicolon, or neither.
             _ if !self.text.is_empty() => StatementsFrom::Text(self.text.join("\n;\n")),
             Some(path) if path.as_os_str() == "-" => StatementsFrom::Input,
             Some(path) => StatementsFrom::File(path),
@@ -675,7 +679,7 @@ mod tests {
         assert_eq!(asker("hushql demo"), analyst("demo"));
     }
 
-    /// `-c "-- a comment"` was once taken for an unknown option.
+    /// `-c "-- a comment"` was once read as an unknown option.
     #[test]
     fn any_text_is_a_statement() {
         for text in ["-- why\nSELECT 1", "-1", "--x", "-c", "--owner", "-", "--", "", " -- x"] {

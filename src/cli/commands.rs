@@ -28,7 +28,7 @@ pub(super) enum Action {
     Timing,
     /// Chooses the format of answers.
     Format,
-    /// Turns tables with a line for each cell on or off.
+    /// Turns the layout with a line for each cell on or off.
     Expanded,
     /// Limits the rows that are shown.
     Rows,
@@ -36,11 +36,11 @@ pub(super) enum Action {
     Pager,
     /// Runs a file.
     Include,
-    /// Writes results into a file, or no longer.
+    /// Writes results into a file, or to the terminal again.
     Into,
-    /// Ends the statement before it, as `;` does.
+    /// Ends the preceding statement, as `;` does.
     Run,
-    /// Discards the statement before it.
+    /// Discards the preceding statement.
     Reset,
 }
 
@@ -69,7 +69,7 @@ const fn command(
 /// The formats of answers.
 const FORMATS: &str = "table|expanded|markdown|csv|tsv|json";
 
-/// The argument of what is on or off; without it, the other of both is chosen.
+/// The argument of a switch. Without it, the command changes to the other state.
 const SWITCH: &str = "[on|off]";
 
 /// Names that other shells have for these commands.
@@ -112,7 +112,7 @@ const OTHER_NAMES: [(&str, &str); 36] = [
     ("\\budgets", "\\budget"),
 ];
 
-/// What other shells have and this one has not, and what to do instead.
+/// Commands of other shells that this one does not have, and what to do instead.
 const ELSEWHERE: [(&str, &str); 33] = [
     ("\\l", "a vault is one database: \\d lists its tables, \\budget its budgets"),
     (".databases", "a vault is one database: \\d lists its tables, \\budget its budgets"),
@@ -195,18 +195,18 @@ pub(super) const COMMANDS: [Command; 16] = [
     command("\\r", "", "discard the unfinished statement, as Ctrl-C does", Action::Reset),
 ];
 
-/// What an argument of a command may be, for completion.
+/// The possible arguments of a command, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Complements {
     /// A table.
     Table,
-    /// One of these words, between `|`.
+    /// One of these words, separated by `|`.
     Words(&'static str),
     /// A statement.
     Statement,
     /// A file.
     File,
-    /// Nothing that is known.
+    /// Nothing to complete.
     Nothing,
 }
 
@@ -226,7 +226,7 @@ pub(super) fn complements(name: &str) -> Complements {
     }
 }
 
-/// The name that a command has here.
+/// The name of a command in this shell.
 fn own_name(name: &str) -> &str {
     OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, own)| own)
 }
@@ -235,7 +235,7 @@ fn command_named(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// What psql calls the settings of its output, and the commands that they are here.
+/// psql's names of output settings, and the commands of this shell.
 const SETTINGS: [(&str, &str); 4] =
     [("format", "\\format"), ("expanded", "\\x"), ("x", "\\x"), ("pager", "\\pager")];
 
@@ -279,10 +279,10 @@ fn setting(text: &str) -> Result<(&'static str, &str), String> {
     })
 }
 
-/// Reads `on` or `off`; without either, the opposite of what is.
+/// Reads `on` or `off`. Without an argument, the result is the opposite of the present state.
 ///
 /// # Errors
-/// A sentence that says what may be written.
+/// A sentence that says what to write.
 pub(super) fn switched(name: &str, argument: &str, is_on: bool) -> Result<bool, String> {
     match argument.to_ascii_lowercase().as_str() {
         "" => Ok(!is_on),
@@ -292,8 +292,8 @@ pub(super) fn switched(name: &str, argument: &str, is_on: bool) -> Result<bool, 
     }
 }
 
-/// Whether an input is a command: it begins with `\\`, or as in other shells with a full stop and a
-/// word.
+/// Whether an input is a command: it begins with `\\`, or, as in other shells, with a full stop and
+/// a word.
 pub(super) fn is_command(input: &str) -> bool {
     let input = input.trim_start();
     let mut letters = input.chars();
@@ -320,7 +320,7 @@ pub(super) fn plain_word(input: &str) -> Option<&'static str> {
         .map(|(_, command)| command)
 }
 
-/// The table of `DESC table`, as in other shells: here, DESC is a word of ORDER BY alone.
+/// The table of `DESC table`, as in other shells. Here, DESC otherwise occurs only in ORDER BY.
 pub(super) fn described(input: &str) -> Option<&str> {
     let mut words = input.trim().trim_end_matches(';').split_whitespace();
     match (words.next(), words.next(), words.next()) {
@@ -333,14 +333,14 @@ fn nearest(name: &str) -> Option<&'static str> {
     let distance = |command: &Command| strsim::damerau_levenshtein(command.name, name);
     let near =
         COMMANDS.iter().filter(|command| command.name.len() > 2).min_by_key(|c| distance(c))?;
-    // Of a short name, most letters would be others.
+    // Short names allow fewer differences; otherwise most of their letters could differ.
     let most = 3.min(name.len().saturating_sub(1) / 2);
     (distance(near) <= most).then_some(near.name)
 }
 
-/// The list that `\?` prints, in lines of a width.
+/// The list that `\?` prints, in lines of this width.
 pub(super) fn help(width: usize) -> String {
-    /// The room for names and arguments; what is longer has a line of its own.
+    /// The width of names and arguments. Longer ones have a line of their own.
     const HEAD: usize = 16;
     let line = |command: &Command| {
         let head = format!("{} {}", command.name, command.argument);
@@ -358,7 +358,7 @@ pub(super) fn help(width: usize) -> String {
     format!("{}\n{}", lines.join("\n"), in_lines(end, width.max(40)).join("\n"))
 }
 
-/// A text in lines of a width, broken at spaces.
+/// A text in lines of this width, broken at spaces.
 fn in_lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

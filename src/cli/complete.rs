@@ -1,4 +1,4 @@
-//! Completes a word by where it stands: tables after FROM, columns after SELECT, the columns of `a`
+//! Completes a word by its context: tables after FROM, columns after SELECT, the columns of `a`
 //! after `a.`.
 //!
 //! In: the text up to the cursor and around it, and the names of tables and columns. Out: the
@@ -36,12 +36,12 @@ pub(super) struct Vocabulary {
     tables: Vec<(String, Vec<String>)>,
 }
 
-/// What a place in a statement takes.
+/// What can come at a place in a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CompletionContext {
     /// The name of a table.
     Table,
-    /// A value: a column, a function.
+    /// A value: a column or a function.
     Value,
     /// Any name or word.
     Any,
@@ -92,7 +92,7 @@ impl Vocabulary {
                 let (start, found) = self.in_statement("", argument, after);
                 (offset + start, found)
             }
-            // Of a shell that reads files, its editor knows their names.
+            // The editor completes the names of files, if this shell reads files.
             Complements::File | Complements::Nothing => (typed.len(), Vec::new()),
         }
     }
@@ -102,7 +102,7 @@ impl Vocabulary {
         let (head, word) = typed.split_at_checked(start).unwrap_or((typed, ""));
         let head = format!("{before}\n{head}");
         let pieces = lex::pieces(&head);
-        // A comment behind `--` reaches to the end of its line.
+        // A comment after `--` ends with its line.
         let unread = |last: &Piece<'_>| {
             last.open || (last.kind == TokenKind::Comment && last.text.starts_with("--"))
         };
@@ -121,7 +121,7 @@ impl Vocabulary {
             let of = named.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(&qualifier));
             return match of {
                 Some((_, columns)) => (start, matching(columns.iter().map(String::as_str), word)),
-                // The table comes later, perhaps.
+                // The FROM clause may come later.
                 None if word.is_empty() => (start, Vec::new()),
                 None => (start, matching(self.columns(), word)),
             };
@@ -129,7 +129,7 @@ impl Vocabulary {
         let found = match place(&pieces) {
             CompletionContext::Table => matching(self.names().chain(["hushql"]), word),
             CompletionContext::Value => {
-                // Without a table, every column may be meant.
+                // Without a table, any column is possible.
                 let columns: Vec<&str> = match named.is_empty() {
                     true if word.is_empty() => Vec::new(),
                     true => self.columns().collect(),
@@ -160,8 +160,8 @@ impl Vocabulary {
         self.tables.iter().flat_map(|(_, columns)| columns.iter().map(String::as_str))
     }
 
-    /// The tables of the statement around the piece at `cursor`, each under its name and its alias,
-    /// with its columns.
+    /// The tables of the statement around the piece at `cursor`, each under its alias or name, with
+    /// its columns.
     fn named(&self, pieces: &[Piece<'_>], cursor: usize) -> Vec<(String, &[String])> {
         let ends = |piece: &Piece<'_>| piece.text == ";";
         let (left, right) = pieces.split_at_checked(cursor).unwrap_or((pieces, &[]));
@@ -189,7 +189,7 @@ impl Vocabulary {
             if !named.iter().any(|(other, _)| other == table) {
                 named.push((table.clone(), columns));
             }
-            // The columns come once, under the name of the table.
+            // An alias replaces the name, so that the columns come once.
             if let Some(alias) = alias.filter(is_alias).map(plain) {
                 named.retain(|(other, _)| *other != alias && other != table);
                 named.push((alias, columns));
@@ -199,9 +199,9 @@ impl Vocabulary {
     }
 }
 
-/// What the place behind these pieces takes.
+/// What can come after these pieces.
 fn place(pieces: &[Piece<'_>]) -> CompletionContext {
-    /// What an open bracket, or the statement itself, has had so far.
+    /// The part of an open bracket, or of the statement itself, that was read so far.
     #[derive(Clone, Copy)]
     struct Level {
         place: CompletionContext,
@@ -247,7 +247,7 @@ fn place(pieces: &[Piece<'_>]) -> CompletionContext {
                 "WHERE" | "ON" | "BY" | "HAVING" | "AND" | "OR" | "NOT" | "WHEN" | "THEN" | "ELSE"
                 | "CASE" | "USING" | "FROM",
             ) => (here.place, here.lists_tables) = (CompletionContext::Value, false),
-            // What follows a table is an alias, a clause or a comma.
+            // A table is followed by an alias, a clause or a comma.
             (TokenKind::Word | TokenKind::Name, _) if here.place == CompletionContext::Table => {
                 here.place = CompletionContext::Any
             }

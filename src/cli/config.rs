@@ -1,9 +1,9 @@
-//! The configuration file: who asks, and how the shell displays answers, unless the command line
-//! says otherwise.
+//! The configuration file: the analyst's name, and how the shell displays answers, unless the
+//! command line says otherwise.
 //!
 //! In: the file that HUSHQL_CONFIG names, or `hushql/config.toml` in the user's configuration
-//! folder, if it exists. Out: its [`Settings`]. Only `analyst` holds for scripts: what they print
-//! does not depend on who runs them.
+//! folder, if it exists. Out: its [`Settings`]. For scripts, only `analyst` applies: their output
+//! does not depend on the user who runs them.
 //!
 //! ```text
 //! analyst = "lab"      # as --analyst lab, unless HUSHQL_ANALYST is set
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use super::failure::Failure;
 use super::print::Format;
 
-/// The settings of a file. `None`, and `false`, where it sets nothing.
+/// The settings of a file. Missing settings are `None` or `false`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// Who asks.
+    /// The analyst.
     pub(super) analyst: Option<String>,
     /// The format of answers.
     pub(super) format: Option<Format>,
@@ -30,25 +30,24 @@ pub(super) struct Settings {
     pub(super) pager: Option<String>,
     /// Whether inputs are not kept.
     pub(super) no_history: bool,
-    /// Whether signs are ASCII, whatever the locale.
+    /// Whether signs are ASCII, whatever the locale is.
     pub(super) ascii: bool,
 }
 
-/// What a file may set, each with an example.
+/// The possible settings, each with an example.
 const KNOWN: &str = "analyst = \"lab\", format = \"expanded\", rows = 100, timing = true, pager = \"less\", \
 history = false, ascii = true";
 
-/// Who asks, if the command line does not say it: HUSHQL_ANALYST, or the file.
+/// The analyst, if the command line does not name one: from HUSHQL_ANALYST or the file.
 pub(super) fn analyst(settings: &Settings) -> Option<String> {
     let named = std::env::var("HUSHQL_ANALYST").ok().filter(|name| !name.is_empty());
     named.or_else(|| settings.analyst.clone())
 }
 
-/// Reads the file, if there is one. HUSHQL_CONFIG may be empty: then none is read.
+/// Reads the file, if it exists. If HUSHQL_CONFIG is empty, no file is read.
 ///
 /// # Errors
-/// [`Failure::File`] where a file cannot be read, and [`Failure::Setting`] with the line that is
-/// wrong.
+/// [`Failure::File`] if a file cannot be read, and [`Failure::Setting`] with the wrong line.
 pub(super) fn read() -> Result<Settings, Failure> {
     let named = std::env::var_os("HUSHQL_CONFIG");
     let must_exist = named.is_some();

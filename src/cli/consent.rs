@@ -1,9 +1,8 @@
-//! Which queries the shell asks about before it runs them: those that cost more than the smallest
-//! PER QUERY default.
+//! Decides whether the shell asks before it runs a query: it does if the query costs more than the
+//! smallest PER QUERY default.
 //!
-//! In: the cost of a query, and the budgets. Out: whether to ask, and what a reply means. A reply
-//! that is neither yes nor no was not meant for the question: it is input that was pasted or typed
-//! ahead.
+//! In: the cost of a query, and the budgets. Out: whether to ask, and what a reply means. A text
+//! that is neither yes nor no is not a reply, but input that was pasted or typed ahead.
 //!
 //! ```text
 //! this query costs ε = 1. Run it? (y/N) y
@@ -14,8 +13,8 @@ use std::time::Duration;
 use hushql::privacy::{Cost, Notion};
 use hushql_vault::ledger::BudgetState;
 
-/// The most that a query may cost without a question: the PER QUERY defaults of its budgets, in the
-/// notions in which they count.
+/// The largest cost of a query without a question: the PER QUERY default of a budget, in the notion
+/// in which the budget counts.
 ///
 /// A budget without a default sets no such limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +33,7 @@ pub(super) fn marks(budgets: &[BudgetState]) -> Vec<Mark> {
     budgets.iter().map(mark).collect()
 }
 
-/// Whether the user is asked before a query of this cost runs.
+/// Whether the shell asks before a query of this cost runs.
 pub(super) fn is_needed(cost: Cost, marks: &[Mark]) -> bool {
     marks.iter().any(|mark| {
         cost.within(mark.notion).is_some_and(|spend| {
@@ -49,11 +48,11 @@ pub(super) fn is_needed(cost: Cost, marks: &[Mark]) -> bool {
 pub(super) enum Reply {
     Yes,
     No,
-    /// It is not a reply, but what comes after the question.
+    /// Not a reply, but input that was pasted or typed ahead.
     Input,
 }
 
-/// The least time in which a person reads a question and answers it.
+/// The least time that a person needs to read a question and answer it.
 const READING: Duration = Duration::from_millis(50);
 
 /// Reads a reply that came `after` the question. Only a clear yes spends, and a statement is never
@@ -86,7 +85,7 @@ mod tests {
             assert_eq!((typed(no), pasted(no)), (Reply::No, Reply::Input), "{no}");
         }
         assert_eq!(pasted("No"), Reply::No);
-        // The next line of a pasted script was once taken for a no, and was gone.
+        // The next line of a pasted script was once taken for a no, and lost.
         for input in ["y;", "SELECT 1;", "FROM t", "\\q", "COUNT(*)", "a,"] {
             assert_eq!((typed(input), pasted(input)), (Reply::Input, Reply::Input));
         }
@@ -104,7 +103,7 @@ mod tests {
         assert!(is_needed(cost("6e-9"), &mark(Some(5), None)));
         assert!(is_needed(cost("1e-9"), &mark(Some(5), Some(1))));
         assert!(!is_needed(cost("1e-9"), &mark(Some(5), Some(2))));
-        // An ε of 1 costs a ρ of tanh(1/2).
+        // An ε of 1 corresponds to a ρ of tanh(1/2).
         let rho = |loss| [Mark { notion: Notion::Concentrated, loss: Some(loss), delta: None }];
         assert!(!is_needed(cost("1"), &rho(462_117_158)));
         assert!(is_needed(cost("1"), &rho(462_117_157)));

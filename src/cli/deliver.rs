@@ -1,9 +1,9 @@
-//! What the shell does with statements and their results: runs one after the other, and puts each
-//! result where it belongs, on the terminal or into a file.
+//! Runs the statements of the shell one after the other, and puts each result on the terminal or
+//! into a file.
 //!
 //! In: statements, and the files of `\o` and `\g`. Out: results. A file is created before anything
-//! is charged. An answer that was paid for and cannot be written into its file is shown on the
-//! terminal, and nothing more is asked for that file.
+//! is charged. If an answer that was paid for cannot be written into its file, the terminal shows
+//! it, and no more statements run for that file.
 //!
 //! ```text
 //! \o FILE ─▶ create ─▶ (ask, charge, run) ─▶ write, again and again ─▶ \o
@@ -19,8 +19,8 @@ use super::print::Format;
 use super::repl::Shell;
 
 impl Shell {
-    /// Runs statements until one fails, is declined or is cancelled, and says how many were not
-    /// run. The result of the last one goes into the file that `\g` names, if any.
+    /// Runs statements until one fails, is declined or is cancelled, and says how many did not run.
+    /// If `\g` names a file, the result of the last statement goes into it.
     pub(super) async fn script(&mut self, text: &str, into: Option<&str>) -> Result<(), Failure> {
         let mut interrupt = Interrupt::that_cancels();
         let statements = split_statements(text)?;
@@ -50,7 +50,7 @@ impl Shell {
                 Ok(false) => {}
                 Err(failure) if failure.is_final() => return Err(failure),
                 Err(failure) => {
-                    // Nothing is left behind by the time that the failure is read.
+                    // The file is removed before the failure is shown.
                     drop(file.take());
                     let line = (count > 1).then_some(statement.place().0);
                     self.printer.failure_in(text, &failure, line)?;
@@ -100,8 +100,7 @@ impl Shell {
         kept
     }
 
-    /// Lets the results that follow go into a new file, or to the terminal again; says what is so
-    /// now.
+    /// Redirects the following results into a new file, or back to the terminal, and says so.
     pub(super) fn redirect(&mut self, argument: &str) -> Result<(), Failure> {
         if argument.is_empty() {
             let sentence = match self.into.take() {
@@ -122,7 +121,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Writes the last answer into a file: it was paid for, so that this costs nothing.
+    /// Writes the last answer into a file. It was already paid for, so this costs nothing.
     pub(super) fn write_last(&mut self, name: &str) -> Result<(), Failure> {
         let Some(answer) = self.last.clone() else {
             return Err(Failure::Usage(
@@ -142,7 +141,7 @@ fn has_result(output: &Output) -> bool {
     !matches!(output, Output::Done(_))
 }
 
-/// What answers in a format are called.
+/// The name of answers in a format, for messages.
 fn called(format: Format) -> &'static str {
     match format {
         Format::Table => "tables",

@@ -1,8 +1,8 @@
 //! `\plot`: charts of answers in the shell, in characters or as a picture in a file.
 //!
-//! In: what follows `\plot`. Out: a chart of the last answer, or of a query, which is charged once,
-//! as without a chart. What cannot be drawn or written is said before the charge, as far as it is
-//! known by then.
+//! In: the argument of `\plot`. Out: a chart of the last answer, or of a query, which is charged
+//! once, as without a chart. If the shell knows before the charge that a chart cannot be drawn or
+//! written, it says so then.
 //!
 //! ```text
 //! \plot                                  the last answer, at no further cost
@@ -26,7 +26,7 @@ use super::view::{self, View};
 /// The size of a chart if that of the terminal is unknown.
 const SIZE: (u16, u16) = (80, 24);
 
-/// What is drawn.
+/// The data of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChartData<'a> {
     /// The last answer.
@@ -35,23 +35,23 @@ enum ChartData<'a> {
     Query(&'a str),
     /// The errors of a query by its cost.
     Accuracy(&'a str),
-    /// What was spent of the budgets, or of one of them.
+    /// The spending of all budgets, or of one.
     Budget(&'a str),
-    /// The errors of no query.
+    /// Accuracy without a query.
     Nothing,
 }
 
-/// What follows `\plot`.
+/// The argument of `\plot`.
 #[derive(Debug, PartialEq, Eq)]
 struct Request<'a> {
     shape: ChartShape,
     drawn: ChartData<'a>,
-    /// The file for a picture, as it was written.
+    /// The file for a picture, as the user wrote it.
     file: Option<&'a str>,
 }
 
 impl Shell {
-    /// Draws what was asked for.
+    /// Draws the requested chart.
     pub(super) async fn plot(&mut self, argument: &str) -> Result<(), Failure> {
         let Request { shape, drawn, file } = request(argument);
         let file = match file {
@@ -96,9 +96,9 @@ impl Shell {
                     self.printer.receipt(&answer);
                 }
             }
-            // It has no rows, or none with a number.
+            // The answer has no rows, or no row with a number.
             None if printed => return Err(Failure::NoBars),
-            // The answer is charged, so it is shown as rows if it has no bars.
+            // The answer is charged, so it is shown as rows if it cannot be drawn.
             None => {
                 self.printer.note("there is nothing to plot in this answer");
                 self.printer.output(&Output::Answer(answer))?;
@@ -145,7 +145,8 @@ impl Shell {
         Ok((name, file))
     }
 
-    /// Writes a chart into its file, or shows it; shows it, too, where the file cannot be written.
+    /// Writes a chart into its file. Without a file, or if it cannot be written, the terminal shows
+    /// the chart.
     fn show_chart(
         &self,
         chart: &Chart,
@@ -174,7 +175,7 @@ impl Shell {
     }
 }
 
-/// Whether columns can be drawn in a shape, as far as it is known before there are rows.
+/// Whether columns can be drawn in a shape, as far as this is known before there are rows.
 fn can_have_shape(schema: &Schema, shape: ChartShape) -> Result<(), Failure> {
     let kinds = schema.fields().iter().map(|field| (view::kind(field.data_type()), false));
     match can_be_drawn(&kinds.collect::<Vec<_>>(), shape) {
@@ -186,7 +187,7 @@ fn can_have_shape(schema: &Schema, shape: ChartShape) -> Result<(), Failure> {
     }
 }
 
-/// Reads what follows `\plot`.
+/// Reads the argument of `\plot`.
 fn request(argument: &str) -> Request<'_> {
     let (argument, file) = without_file(argument.trim());
     let (first, rest) = first_word(argument);
@@ -215,7 +216,7 @@ fn first_word(text: &str) -> (&str, &str) {
 /// Takes `TO 'file'` from the end of a text.
 fn without_file(text: &str) -> (&str, Option<&str>) {
     let pieces = lex::pieces(text);
-    // A doubled quote is two quotations side by side.
+    // A doubled quote reads as two adjacent quotations.
     let texts =
         pieces.iter().rev().take_while(|piece| piece.kind == TokenKind::Text && !piece.open);
     let length: usize = texts.clone().map(|piece| piece.text.len()).sum();

@@ -1,9 +1,9 @@
 //! The line editor of the shell: it detects the end of an input, completes words and colours the
 //! text.
 //!
-//! In: the text being typed, the lines before it, and a [`Vocabulary`]. Out: the answers that
-//! rustyline needs from a helper. It knows the names of tables and columns, which every session may
-//! see, but no values.
+//! In: the text being typed, the lines before it, and a [`Vocabulary`]. Out: hints, completions and
+//! colours for rustyline. It knows the names of tables and columns, which every session may see,
+//! but no values.
 //!
 //! ```text
 //! SELECT ARGM⇥ → ARGMAX      FROM ad⇥ → adult      \pl⇥ → \plot      EXPONENTIAL⟨(eps=1)⟩ (a hint)
@@ -28,7 +28,7 @@ const PARAMETERS: &str = "(eps=1) ";
 /// The hint for a statement that continues in another line.
 const UNFINISHED: &str = "  ; ends the statement, Ctrl-C discards it";
 
-/// A hint behind the cursor.
+/// A hint after the cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Suggestion {
     text: String,
@@ -52,10 +52,10 @@ pub(super) struct Assistant {
     pub(super) vocabulary: Vocabulary,
     /// The earlier lines of the statement.
     pub(super) before: String,
-    /// A question is displayed, and the next line is its answer.
+    /// Whether a question is displayed; then the next line is its answer.
     pub(super) asking: bool,
-    /// The names of files may be shown: an analyst behind a service account would see those of the
-    /// service.
+    /// Whether the names of files may be shown. The analyst of a service account would see the
+    /// files of the service.
     pub(super) lists_files: bool,
     colour: bool,
     history: HistoryHinter,
@@ -77,7 +77,7 @@ impl Assistant {
 
 impl Helper for Assistant {}
 
-/// Each line is accepted: the shell asks for the next one until the statement is whole.
+/// Each line is accepted: the shell asks for the next line until the statement is complete.
 impl Validator for Assistant {}
 
 impl Completer for Assistant {
@@ -113,7 +113,7 @@ impl Hinter for Assistant {
             return Some(Suggestion { inserts: Some(text.clone()), text });
         }
         let old = self.history.hint(line, position, context)?;
-        // Of an old statement of several lines, the first one is shown.
+        // If the old statement has several lines, the hint shows the first one.
         let text = old.split_once('\n').map_or(old.clone(), |(first, _)| format!("{first} …"));
         Some(Suggestion { inserts: Some(old), text })
     }
@@ -143,7 +143,7 @@ impl Highlighter for Assistant {
         for piece in lex::pieces(&whole) {
             let from = start.saturating_sub(at).min(piece.text.len());
             at += piece.text.len();
-            // Of a piece that began in an earlier line, the rest is in this one.
+            // The part in this line, if the piece began in an earlier line.
             let text = piece.text.get(from..).unwrap_or_default();
             match colour(&piece).filter(|_| !text.is_empty()) {
                 Some(code) => painted.push_str(&self.paint(code, text)),

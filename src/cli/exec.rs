@@ -71,7 +71,7 @@ pub(super) async fn script(
     Ok(status)
 }
 
-/// What is said of the statements behind the last one that ran.
+/// The remark about the statements that did not run.
 pub(super) fn skipped(count: usize, hint: &str) -> Option<String> {
     match count {
         0 => None,
@@ -80,8 +80,8 @@ pub(super) fn skipped(count: usize, hint: &str) -> Option<String> {
     }
 }
 
-/// The end of a script after its last output: a reader that has gone does not hide an earlier
-/// failure.
+/// The result of a script after its last output. If the reader has gone, this does not hide an
+/// earlier failure.
 fn ended(status: u8, said: Result<(), Failure>) -> Result<u8, Failure> {
     match said {
         Err(failure) if status == 0 || !failure.is_broken_pipe() => Err(failure),
@@ -148,14 +148,14 @@ pub(super) async fn cost(
     let (session, statement) = (session.clone(), statement.to_owned());
     let planned = tokio::task::spawn_blocking(move || session.cost(&statement));
     tokio::select! {
-        // A statement whose cost cannot be determined fails with its reason when it is run.
+        // A statement whose cost is unknown fails when it runs, with a reason.
         cost = planned => Some(cost.ok().and_then(Result::ok).unwrap_or_default()),
         () = &mut interrupt.0 => None,
     }
 }
 
-/// The columns of a query, or why it has none, before anything is charged; `None` if the user
-/// cancelled.
+/// The columns of a query, before anything is charged, or the reason why it has none; `None` if the
+/// user cancelled.
 pub(super) async fn schema(
     session: &Session,
     query: &str,
@@ -172,12 +172,12 @@ pub(super) async fn schema(
     }
 }
 
-/// The text of a file of statements.
+/// Reads a file of statements.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|source| Failure::File { path: path.to_owned(), source })
 }
 
-/// The text on standard input.
+/// Reads standard input.
 pub(super) fn read_input() -> Result<String, Failure> {
     io::read_to_string(io::stdin())
         .map_err(|source| Failure::File { path: "standard input".into(), source })

@@ -1,7 +1,7 @@
 //! Failures on the command line, in the terms of the library's errors.
 //!
 //! In: an error of the library, a file or a stream. Out: kind, code, message, hint and exit status.
-//! Messages of the library remain unchanged.
+//! Messages of the library are not changed.
 //!
 //! ```text
 //! Failure::Engine(HQ007 …) → kind "refused", code "HQ007", exit status 3
@@ -46,7 +46,7 @@ pub(super) enum Failure {
     /// A query ended without an answer or an error.
     #[error("the query ended abnormally; what was charged stays charged")]
     Lost,
-    /// A record of a suite that only an owner may run.
+    /// A record of a suite needs the owner, and `--owner` is missing.
     #[error("`connection owner` is not allowed here: add --owner to `hushql slt`")]
     NotTheOwner,
     /// `--public` without a table or a file.
@@ -54,13 +54,13 @@ pub(super) enum Failure {
         "--public {0}: write NAME=FILE, for a file that ends with .csv, .parquet, .json or .arrow"
     )]
     NoPublicTable(String),
-    /// A command of the shell that cannot do what was asked.
+    /// A command of the shell with a wrong argument.
     #[error("{0}")]
     Usage(String),
-    /// `\plot` of a result without bars.
+    /// `\plot` of a result that cannot be drawn.
     #[error("there is nothing to plot: the answer needs a numeric column and at least one row")]
     NoBars,
-    /// `\plot` of the last answer where there is none.
+    /// `\plot` without a last answer.
     #[error("there is no answer yet: write \\plot QUERY, or run a query first")]
     NothingYet,
     /// `\plot budget` before anything was charged.
@@ -68,7 +68,7 @@ pub(super) enum Failure {
         "there is nothing to plot: nothing was charged to a budget of this name; \\budget lists the budgets"
     )]
     NoSpending,
-    /// `\plot accuracy` of a query whose errors are not known beforehand.
+    /// `\plot accuracy` of a query whose errors are unknown before it runs.
     #[error(
         "there is nothing to plot: no error of this query is known before it runs; EXPLAIN PRIVACY says why"
     )]
@@ -133,7 +133,7 @@ impl Failure {
         self.place().is_some()
     }
 
-    /// The line and the column in the text where it lies.
+    /// The line and the column of the failure in the text.
     pub(super) fn place(&self) -> Option<(u64, u64)> {
         match self {
             Self::Engine(error) => error.position(),
@@ -141,7 +141,7 @@ impl Failure {
         }
     }
 
-    /// The exit status of a run with this first failure.
+    /// The exit status of a run whose first failure is this one.
     pub(super) fn exit_status(&self) -> u8 {
         match self {
             Self::Engine(error) => error.exit_status(),
@@ -150,13 +150,13 @@ impl Failure {
         }
     }
 
-    /// Turns a failure to write a charged answer into an error. Otherwise a pipe without a reader
-    /// would end the program as if every statement had been answered.
+    /// Marks a failure to write a charged answer as an error. Otherwise a broken pipe would end the
+    /// program as if every statement had been answered.
     pub(super) fn of_a_charged_answer(self) -> Self {
         Self::Unwritten(Box::new(self))
     }
 
-    /// Whether the reader of standard output has gone without missing a charged answer.
+    /// Whether the reader of standard output has gone, and missed no charged answer.
     pub(super) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -1,8 +1,8 @@
 //! The history of the shell: one file for each vault and each name.
 //!
 //! In: the vault and the user of a shell. Out: the path of a file that only this user can read, or
-//! none if it cannot be created. Queries reveal the intentions of an analyst, so other analysts
-//! must not see them, even if they share a service account.
+//! `None` if it cannot be created. Queries reveal what an analyst intends, so other analysts must
+//! not see them, even if they share a service account.
 //!
 //! ```text
 //! hushql study.db --analyst lab  →  ~/.local/share/hushql/history-lab-5f1c…  (0600, in a folder of 0700)
@@ -24,16 +24,16 @@ pub(super) fn file(place: &TablesFrom, asker: &Asker) -> Option<PathBuf> {
     private(&folder, &name(place, asker)).ok()
 }
 
-/// Whether an input may hold a password: it is not remembered, neither in the file nor in the
-/// memory of the shell.
+/// Whether an input may hold a password. Such an input is not remembered, neither in the file nor
+/// in memory.
 pub(super) fn is_secret(input: &str) -> bool {
     let lower = input.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '_');
     words.any(|word| word == "password")
 }
 
-/// A file name that is unique to the vault and the user. The name of an admitted analyst consists
-/// of letters, digits, `_` and `-`.
+/// A file name that is unique for the vault and the user. Names of analysts consist of letters,
+/// digits, `_` and `-`.
 fn name(place: &TablesFrom, asker: &Asker) -> String {
     let vault = match place {
         TablesFrom::Demo => None,
@@ -46,8 +46,8 @@ fn name(place: &TablesFrom, asker: &Asker) -> String {
         Asker::Analyst(name) => name,
     };
     let mut hash = Sha256::new();
-    // No name contains this byte. The hash also distinguishes upper and lower case where the file
-    // system does not.
+    // No name contains this byte. If the file system ignores case, the hash still distinguishes
+    // names.
     hash.update(asker.as_bytes());
     hash.update([0]);
     if let Some(path) = &vault {
@@ -58,8 +58,8 @@ fn name(place: &TablesFrom, asker: &Asker) -> String {
     format!("history-{asker}-{digest}")
 }
 
-/// A file with this name for this user alone, in a folder for this user alone, even if they existed
-/// before.
+/// A file with this name that only this user can read, in a folder that only this user can read,
+/// even if they existed before.
 fn private(folder: &Path, name: &str) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))?;
@@ -110,7 +110,7 @@ mod tests {
         let below = folder.join("data").join("hushql");
         let path = private(&below, "history-lab-1").unwrap();
         assert_eq!((mode(&path), mode(&below)), (0o600, 0o700));
-        // Existing content remains, with narrower permissions.
+        // The content stays, with narrower permissions.
         fs::write(&path, "#V2\nSELECT 1;\n").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         fs::set_permissions(&below, Permissions::from_mode(0o755)).unwrap();

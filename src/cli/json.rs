@@ -20,26 +20,27 @@ use serde_json::{Number, Value};
 use super::failure::Failure;
 use super::view::{Cell, View};
 
-/// The members of an answer before its rows, which are written with all of their digits.
+/// The members of an answer before its rows. The rows are written separately, with all digits.
 #[derive(Debug, Serialize)]
 struct JsonHead<'a> {
     columns: Vec<&'a str>,
 }
 
-/// Those after its rows.
+/// The members after the rows.
 #[derive(Debug, Serialize)]
 struct Tail<'a> {
     accuracy: Vec<AccuracyItem<'a>>,
-    /// For each column with a ±, that of every row.
+    /// For each column with a ±, the ± of every row.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     errors: BTreeMap<&'a str, Vec<Value>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
     cost: Amount,
-    /// Of each budget that was charged, or would be if this were not shown again.
+    /// The remainder of each budget that was charged; for a replayed answer, of each budget that
+    /// its query would charge.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     left: BTreeMap<&'a str, Amount>,
-    /// The numbers of the charges that paid for what is shown again.
+    /// The numbers of the charges that paid for replayed answers.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     replayed: &'a [i64],
 }
@@ -52,7 +53,7 @@ struct AccuracyItem<'a> {
     confidence: f64,
 }
 
-/// `epsilon`, `rho` or `coupons` with its `delta`; a cost in several has the δ beside ρ as
+/// `epsilon`, `rho` or `coupons`, with its `delta`. In a cost of several notions, the δ of ρ is
 /// `rho_delta`, and so on.
 #[derive(Debug)]
 struct Amount(Vec<(&'static str, Value)>);
@@ -125,12 +126,12 @@ fn line<'a>(
         Ok(format!("[{}]", cells.join(",")))
     });
     let rows = rows.collect::<serde_json::Result<Vec<_>>>()?.join(",");
-    // Two objects are one, with the rows between their members.
+    // Both objects become one, with the rows between their members.
     let (head, tail) = (head.trim_end_matches('}'), tail.trim_start_matches('{'));
     Ok(visible::json(&format!("{head},\"rows\":[{rows}],{tail}")).into_owned())
 }
 
-/// A failure, and the line of the script at which its statement begins.
+/// A failure, and the line of the script where its statement begins.
 pub(super) fn failure(failure: &Failure, line: Option<u64>) -> serde_json::Result<String> {
     let (message, hint) = (failure.message(), failure.hint());
     let (kind, code) = (failure.kind(), failure.code());
@@ -153,8 +154,7 @@ pub(super) fn one_line(object: &str) -> String {
     object.lines().map(str::trim).collect()
 }
 
-/// A value as JSON. A number keeps the digits that it has: JSON sets no limit to them, and a float
-/// would.
+/// A value as JSON. A number keeps all its digits: JSON does not limit them, but a float would.
 fn cell(cell: &Cell) -> serde_json::Result<String> {
     let value = match cell {
         Cell::Null => Value::Null,
@@ -196,8 +196,8 @@ fn cost(cost: Cost) -> Amount {
     amount
 }
 
-/// The number for a decimal text. What JSON has no number for is a text, as `to_json` of PostgreSQL
-/// writes it.
+/// A decimal text as a number. If JSON has no such number, it becomes a text, as in PostgreSQL's
+/// `to_json`.
 fn number(text: &str) -> Value {
     let named = |_| match text {
         "inf" => "Infinity",

@@ -73,7 +73,7 @@ pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A doubled quote is a quote inside a text; here it counts as two adjacent quotations.
+/// SQL reads a doubled quote inside a text as one quote; here it counts as two adjacent quotations.
 fn quoted(rest: &str, kind: TokenKind, quote: char) -> (TokenKind, usize, bool) {
     match rest.char_indices().skip(1).find(|(_, c)| *c == quote) {
         Some((end, _)) => (kind, end.saturating_add(quote.len_utf8()), false),
@@ -101,7 +101,7 @@ fn block_comment(rest: &str) -> (TokenKind, usize, bool) {
     }
 }
 
-/// What the last line of an unfinished input is inside of: an open quotation, comment or bracket.
+/// The quotation, comment or bracket that is open at the end of an unfinished input.
 pub(super) fn inside(input: &str) -> Option<char> {
     let pieces = pieces(input);
     if let Some(last) = pieces.last().filter(|last| last.open) {
@@ -120,7 +120,7 @@ pub(super) fn inside(input: &str) -> Option<char> {
         match piece.text {
             "(" => depth = depth.saturating_add(1),
             ")" => depth = depth.saturating_sub(1),
-            // Brackets do not reach beyond their statement.
+            // Brackets end with their statement.
             ";" => depth = 0,
             _ => {}
         }
@@ -131,7 +131,7 @@ pub(super) fn inside(input: &str) -> Option<char> {
 /// The statement before a `\g`, what follows it in its line, and the lines after that; `None`
 /// without a `\g`.
 ///
-/// In quotations and comments, everything is text.
+/// In quotations and comments, `\g` has no meaning.
 pub(super) fn ended_by_g(input: &str) -> Option<(&str, &str, &str)> {
     let pieces = pieces(input);
     let mut at = 0;

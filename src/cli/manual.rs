@@ -15,7 +15,7 @@ use clap_mangen::Man;
 
 use super::arguments::Arguments;
 
-/// What the arguments do not say, as the source of a manual page.
+/// The parts of the manual page that the arguments do not cover, in `man` source.
 const REST: &str = "\
 .SH ENVIRONMENT
 .TP
@@ -44,11 +44,11 @@ pub(super) fn completions(shell: Shell) -> Vec<u8> {
     text
 }
 
-/// The manual page, in the language of `man`.
+/// The manual page as `man` source.
 pub(super) fn page() -> io::Result<Vec<u8>> {
     let command = Arguments::command();
     let mut page = rendered(&command)?;
-    // There is one page for all subcommands; their arguments follow those of the program.
+    // There is one page for all subcommands. Their arguments follow those of the program.
     for sub in command.get_subcommands() {
         let name = sub.get_name().to_owned();
         page = page.replace(&format!("hushql\\-{name}(1)"), &format!("\\fBhushql {name}\\fR"));

@@ -1,9 +1,9 @@
 //! The command line: a guest of the library, which uses only its public items.
 //!
 //! In: parsed [`Arguments`]. Out: results on standard output, everything else on standard error,
-//! and an exit status: 0 all answered, 1 error, 2 usage, 3 refused, 4 budget exhausted. It assumes
-//! that a [`hushql::Session`] reveals no more than its ledger records, and prints whatever a
-//! session returns.
+//! and an exit status: 0 all answered, 1 error, 2 usage, 3 refused, 4 budget exhausted. It prints
+//! whatever a [`hushql::Session`] returns, and assumes that a session reveals no more than its
+//! ledger records.
 //!
 //! ```text
 //! Arguments ─▶ Task ─┬▶ exec   -c, -f or a pipe: a script, statement by statement
@@ -58,13 +58,12 @@ use self::failure::Failure;
 use self::print::{Format, Printer};
 use self::repl::Start;
 
-/// Room on a thread's stack for deep statements, so that none of them needs another stack: one
-/// would be mapped, and unmapped on every core, each time that a statement goes on after it waited.
+/// The stack size of threads. Deep statements fit it, so that none needs a second stack: the system
+/// would map and unmap that one on every core each time that a waiting statement continues.
 const STACK: usize = 96 << 20;
 
-/// Where the private parts of statements run: it is given each engine that opens a vault for
-/// questions, and hands back the one that asks them, or a sentence. It is called within the
-/// runtime.
+/// Decides where the private parts of statements run. It gets each engine that opens a vault for
+/// queries, and returns the engine to use, or an error sentence. It is called within the runtime.
 pub type Placing<'a> = &'a (dyn Fn(Engine) -> Result<Engine, String> + Sync);
 
 /// Runs the task that the arguments describe.
@@ -94,7 +93,7 @@ pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
         let runtime = runtime()?;
         let work = perform(task, style, settings, allowed.resources(), placed, printer);
         let result = runtime.block_on(work);
-        // A cancelled query may still work on its last batch; the program does not wait for it.
+        // A cancelled query may still process its last batch. The program does not wait for it.
         runtime.shutdown_background();
         result
     };
@@ -104,8 +103,7 @@ pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
     };
     match result {
         Ok(status) => ExitCode::from(status),
-        // The reader of the output has gone, and the output cost nothing, so no message is
-        // necessary.
+        // The reader of the output has gone, and the output cost nothing, so no message is needed.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             // If this message cannot be written either, the exit status still reports the failure.
@@ -115,7 +113,7 @@ pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
     }
 }
 
-/// Does work on a thread with a deep stack, as the runtime's own threads have; an error if it
+/// Runs `work` on a thread with a deep stack, like the runtime's own threads; an error if it
 /// panics.
 fn on_deep_stack<T: Send>(
     work: impl FnOnce() -> Result<T, Failure> + Send,

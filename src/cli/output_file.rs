@@ -1,10 +1,10 @@
-//! Files that take the results of the shell: those of all statements that follow `\o FILE`, or of
-//! one before `\g FILE`.
+//! Files that take the results of the shell: those of all statements after `\o FILE`, or of the one
+//! before `\g FILE`.
 //!
 //! In: a name, and the outcomes of statements. Out: a new file, by the rules of `COPY … TO`: the
-//! library creates it, before anything is charged. The ending of its name is the format: `.csv`,
-//! `.tsv`, `.json`, `.md`, `.parquet`; any other name takes the format of answers. Receipts and
-//! remarks stay on standard error.
+//! library creates it before anything is charged. The ending of its name decides the format:
+//! `.csv`, `.tsv`, `.json`, `.md`, `.parquet`; any other name takes the format of answers. Receipts
+//! and remarks stay on standard error.
 //!
 //! ```text
 //! \o answers.csv     →  each answer as CSV, one after another          \g wards.parquet  →  the answer as Parquet
@@ -27,17 +27,17 @@ pub(super) struct OutputFile {
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// In this format, or else in that of answers.
+    /// Text in this format, or in that of answers.
     Text(Option<Format>),
     Parquet,
 }
 
-/// How many results a file takes.
+/// The number of results that a file takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// That of one statement.
+    /// The result of one statement.
     One,
-    /// Those of all statements that follow.
+    /// The results of all following statements.
     All,
 }
 
@@ -45,8 +45,8 @@ impl OutputFile {
     /// Creates the file that an argument of `\o` or `\g` names, with or without quotes.
     ///
     /// # Errors
-    /// Those of [`Session::create_file`], and [`Failure::Usage`] for what is not the name of a
-    /// file, or of one that cannot take several answers.
+    /// The errors of [`Session::create_file`]; [`Failure::Usage`] if the argument is not the name
+    /// of a file, or if such a file cannot take several answers.
     pub(super) fn create(session: &Session, written: &str, takes: Takes) -> Result<Self, Failure> {
         let name = name(written)?;
         let form = form(&name);
@@ -59,12 +59,12 @@ impl OutputFile {
         Ok(Self { name, form, file })
     }
 
-    /// Its name, as it was written.
+    /// Its name, as the user wrote it.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The format of its results, where that is not the format of answers.
+    /// The format of its results, if it is not the format of answers.
     pub(super) fn format(&self) -> Option<Format> {
         match self.form {
             Form::Text(format) => format,
@@ -75,7 +75,7 @@ impl OutputFile {
     /// Refuses an answer with these columns, before it is charged, if the file cannot take it.
     ///
     /// # Errors
-    /// That of [`AnswerFile::fits_parquet`].
+    /// The error of [`AnswerFile::fits_parquet`].
     pub(super) fn takes(&self, schema: &Schema) -> Result<(), Failure> {
         match self.form {
             Form::Text(_) => Ok(()),
@@ -83,7 +83,7 @@ impl OutputFile {
         }
     }
 
-    /// Whether it takes answers of certain columns alone.
+    /// Whether it takes only answers with certain columns.
     pub(super) fn chooses(&self) -> bool {
         self.form == Form::Parquet
     }
@@ -92,8 +92,8 @@ impl OutputFile {
     /// results.
     ///
     /// # Errors
-    /// [`Failure::Engine`] where the file cannot be written, [`Failure::Usage`] for a result that
-    /// its format does not know; an answer should then be shown elsewhere.
+    /// [`Failure::Engine`] if the file cannot be written; [`Failure::Usage`] if its format cannot
+    /// hold the result. The caller should then show an answer elsewhere.
     pub(super) fn write(
         mut self,
         printer: Printer,
@@ -128,10 +128,10 @@ impl OutputFile {
     }
 }
 
-/// The name of a file, as SQL quotes texts or without quotes.
+/// The name of a file, in SQL quotes or without quotes.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a program instead of a file, and for a quote that does not close.
+/// [`Failure::Usage`] for a program instead of a file, and for a missing closing quote.
 pub(super) fn name(written: &str) -> Result<String, Failure> {
     if written.starts_with('|') {
         return Err(Failure::Usage(
@@ -148,7 +148,7 @@ pub(super) fn name(written: &str) -> Result<String, Failure> {
     }
 }
 
-/// The form for a name, by its ending.
+/// The form of a file, by the ending of its name.
 fn form(name: &str) -> Form {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
     Form::Text(match ending.as_str() {

@@ -1,7 +1,7 @@
-//! Pages through what is longer than the terminal, with a program such as `less`.
+//! Pages through texts that are longer than the terminal, with a program such as `less`.
 //!
 //! In: a command and a text. Out: the text on the terminal, page by page. A pager can run other
-//! programs and read files, so the shell of an analyst has one only if whoever starts it names it;
+//! programs and read files. So the shell of an analyst has one only if the configuration names it;
 //! see `config`.
 //!
 //! ```text
@@ -18,16 +18,16 @@ pub(super) struct Screen {
     pub(super) height: u16,
 }
 
-/// What pages where nothing else is named.
+/// The default pager.
 pub(super) const USUAL: &str = "less";
 
-/// The pager of the environment, or the usual one.
+/// The pager that the environment names, or the default one.
 pub(super) fn from_environment() -> String {
     let named = ["HUSHQL_PAGER", "PAGER"].iter().find_map(|name| std::env::var(name).ok());
     named.filter(|program| !program.trim().is_empty()).unwrap_or_else(|| USUAL.to_owned())
 }
 
-/// Whether a terminal shows all of a text, and the prompt below it.
+/// Whether a text and the prompt below it fit on a terminal.
 pub(super) fn fits(text: &str, screen: Screen) -> bool {
     let height = usize::from(screen.height.saturating_sub(1));
     let width = usize::from(screen.width);
@@ -38,18 +38,18 @@ pub(super) fn fits(text: &str, screen: Screen) -> bool {
 pub(super) fn page(program: &str, text: &str) -> bool {
     let mut command = Command::new("sh");
     command.args(["-c", program]).stdin(Stdio::piped());
-    // Long lines are moved sideways, the text stays on the terminal, and no other program or file
-    // is opened.
+    // These options scroll long lines sideways, keep the text on the terminal, and open no other
+    // program or file.
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "FRSX");
     }
     command.env("LESSCHARSET", "utf-8").env("LESSSECURE", "1");
     let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut input) = child.stdin.take() {
-        // Whoever leaves the pager early has seen enough.
+        // If the user leaves the pager early, the write fails, which is fine.
         let _ = input.write_all(text.as_bytes()).and_then(|()| input.write_all(b"\n"));
     }
-    // 126 and 127: the program cannot be run, or is not there.
+    // 126 and 127 mean that the program cannot be run, or does not exist.
     child.wait().is_ok_and(|status| !matches!(status.code(), Some(126 | 127)))
 }
 

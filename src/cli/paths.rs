@@ -1,8 +1,8 @@
-//! Completes the names of files behind `\i`, `\o`, `\g` and `LOCATION '`.
+//! Completes the names of files after `\i`, `\o`, `\g` and `LOCATION '`.
 //!
-//! In: the text before the cursor. Out: the paths that begin so, as these commands take them: all
-//! that follows in the line, without quotes. Names that begin with a dot are offered where a dot
-//! was typed, and names that would steer the terminal are not.
+//! In: the text before the cursor. Out: the paths that begin with the typed text, in the form that
+//! these commands take: the rest of the line, without quotes. Names that begin with a dot are
+//! offered only after a dot, and names with characters that control a terminal never.
 //!
 //! ```text
 //! \i decl⇥ → declare.sql      \o out/⇥ → out/a.csv, out/b.csv      SELECT … \g an⇥ → answers/
@@ -16,8 +16,8 @@ use hushql_engine::visible;
 use super::commands::{self, Complements};
 use super::lex::{self, TokenKind};
 
-/// The paths that complete the end of a line, and where the path begins; `None` where no file is
-/// meant. `before` holds the earlier lines of the statement.
+/// The paths that complete the end of a line, and the position where the path begins; `None` if the
+/// line expects no file. `before` holds the earlier lines of the statement.
 pub(super) fn complete(before: &str, typed: &str) -> Option<(usize, Vec<String>)> {
     let path = path_in(before, typed)?;
     let start = typed.len().checked_sub(path.len())?;
@@ -41,7 +41,7 @@ pub(super) fn complete(before: &str, typed: &str) -> Option<(usize, Vec<String>)
     Some((start, found))
 }
 
-/// The path at the end of a line that takes one.
+/// The path at the end of a line, if the line takes one.
 fn path_in<'a>(before: &str, typed: &'a str) -> Option<&'a str> {
     let is_command = before.is_empty() && typed.starts_with('\\');
     if is_command {
@@ -60,7 +60,7 @@ fn path_in<'a>(before: &str, typed: &'a str) -> Option<&'a str> {
         return is_path.then(|| typed.get(typed.len() - path.len()..)).flatten();
     }
     let (_, file, behind) = lex::ended_by_g(&whole)?;
-    // In the line of the cursor, and behind a space.
+    // The `\g` is in the line of the cursor, and the file follows after a space.
     let is_here = behind.is_empty() && typed.trim_end().ends_with(file);
     let path = typed.get(typed.rfind("\\g")? + 2..)?;
     (is_here && path.starts_with(char::is_whitespace)).then(|| path.trim_start())

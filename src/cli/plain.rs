@@ -1,8 +1,8 @@
-//! Signs of ASCII for terminals whose locale has no others.
+//! ASCII signs for terminals whose locale has no other characters.
 //!
-//! In: text for people. Out: the same text, in which the signs that the program itself writes
-//! (borders, ±, ε) are ASCII. Other characters, such as those of names and cells, stay as they are.
-//! Files and pipes always get UTF-8.
+//! In: text for people. Out: the same text, with ASCII for the signs that the program itself writes
+//! (borders, ±, ε). Other characters, such as those of names and cells, stay unchanged. Files and
+//! pipes always get UTF-8.
 //!
 //! ```text
 //! │ n ┆ ± 95 % │  →  | n | +/- 95 % |          cost ε = 1 · left adult ε = 9  →  cost eps = 1 - left adult eps = 9
@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-/// Each sign of the program, and its ASCII. Borders and bars keep their width.
+/// Each sign of the program, and its ASCII form. Borders and bars keep their width.
 const SIGNS: [(char, &str); 69] = [
     ('─', "-"),
     ('│', "|"),
@@ -83,9 +83,9 @@ const SIGNS: [(char, &str); 69] = [
     ('”', "\""),
 ];
 
-/// Whether the locale has characters of ASCII only: one is set, and it is not UTF-8.
+/// Whether the locale has only ASCII characters: a locale is set, and it is not UTF-8.
 ///
-/// Where none is set, as in most containers, terminals show UTF-8 all the same.
+/// If none is set, as in most containers, terminals show UTF-8 anyway.
 pub(super) fn is_wanted() -> bool {
     is_wanted_by(["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok()))
 }
@@ -99,7 +99,7 @@ fn is_wanted_by(variables: [Option<String>; 3]) -> bool {
     })
 }
 
-/// A text whose signs are ASCII.
+/// A text with ASCII signs.
 pub(super) fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return text.into();

@@ -45,14 +45,14 @@ pub(super) enum Format {
     Markdown,
     /// RFC 4180: a header and rows.
     Csv,
-    /// The same with tabs between fields.
+    /// The same, but with tabs between fields.
     Tsv,
     /// One object per statement and line.
     Json,
 }
 
 impl Format {
-    /// The format of this name, or of what other shells call it.
+    /// The format with this name, or with a name that other shells use.
     pub(super) fn named(name: &str) -> Option<Self> {
         let other = match name.to_ascii_lowercase().as_str() {
             "box" | "column" | "aligned" | "wrapped" | "ascii" | "duckbox" => Some(Self::Table),
@@ -64,7 +64,7 @@ impl Format {
         other.or_else(|| Self::from_str(name, true).ok())
     }
 
-    /// How answers look, in a sentence.
+    /// The layout of answers, in a sentence.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Table => "answers are tables",
@@ -86,23 +86,24 @@ pub(super) struct Printer {
     quiet: bool,
     /// Whether CSV has an apostrophe before texts that a spreadsheet would run as formulas.
     pub(super) csv_safe: bool,
-    /// Whether CSV has the errors of released numbers in columns behind them.
+    /// Whether CSV has the errors of released numbers in additional columns after them.
     pub(super) csv_errors: bool,
     /// The terminal on standard output, if there is one.
     pub(super) screen: Option<Screen>,
     /// The most rows of an answer that a terminal shows.
     pub(super) rows: Option<usize>,
-    /// The program that pages what is longer than the terminal.
+    /// The program that pages texts longer than the terminal.
     pub(super) pager: Option<&'static str>,
-    /// Whether terminals get signs of ASCII in the place of others.
+    /// Which streams get only ASCII signs.
     ascii: Ascii,
 }
 
 /// A result as text.
 enum Rendered {
-    /// For people, without its last line end: it may be paged, and have other signs.
+    /// Text for people, without its last line break. It may be paged, and its signs may be
+    /// replaced.
     Page(String),
-    /// For programs.
+    /// Text for programs, which is not changed.
     Exact(String),
 }
 
@@ -110,14 +111,14 @@ fn exact(text: &str) -> Rendered {
     Rendered::Exact(format!("{}\n", visible::lines(text)))
 }
 
-/// Which of the streams get ASCII only.
+/// The streams that get only ASCII signs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ascii {
     results: bool,
     messages: bool,
 }
 
-/// The rows that a terminal shows of a long answer: twenty from either end.
+/// The rows that a terminal shows of a long answer: twenty from each end.
 const ROWS: usize = 40;
 
 impl Printer {
@@ -135,7 +136,7 @@ impl Printer {
         }
     }
 
-    /// The printer, with signs of ASCII on those streams that are terminals.
+    /// The printer, with ASCII signs on those streams that are terminals.
     pub(super) fn with_ascii(self) -> Self {
         let results = io::stdout().is_terminal();
         Self { ascii: Ascii { results, messages: io::stderr().is_terminal() }, ..self }
@@ -156,14 +157,14 @@ impl Printer {
         Ok(())
     }
 
-    /// The printer for a file: all rows, and no signs for a terminal.
+    /// The printer for a file: all rows, and nothing that depends on the terminal.
     pub(super) fn for_file(self, format: Option<Format>) -> Self {
         let format = format.unwrap_or(self.format);
         Self { format, screen: None, pager: None, ascii: Ascii::default(), ..self }
     }
 
-    /// The result of a statement as text, as standard output has it where that is no terminal;
-    /// `None` if it has none.
+    /// The result of a statement as text, in the form for standard output that is not a terminal;
+    /// `None` if there is no result.
     pub(super) fn text(self, output: &Output) -> Result<Option<String>, Failure> {
         Ok(self.rendered(output)?.map(|rendered| match rendered {
             Rendered::Page(text) => format!("{}\n", visible::lines(&text)),
@@ -216,8 +217,8 @@ impl Printer {
         }
     }
 
-    /// Prints what belongs to a result and is none itself, except in JSON, which has all of it:
-    /// remarks and the receipt of an answer, the sentence of a declaration.
+    /// Prints what accompanies a result: remarks and the receipt of an answer, or the sentence of a
+    /// declaration. In JSON, the result itself contains all of this.
     pub(super) fn remarks(self, output: &Output) {
         match output {
             _ if self.format == Format::Json => {}
@@ -275,8 +276,8 @@ impl Printer {
         self.failure(failure)
     }
 
-    /// Prints the failure of a statement in a text; and the line at which it begins, if it is one
-    /// of several. A terminal shows the place in the text.
+    /// Prints the failure of a statement in a text, and its first line if the text has several
+    /// statements. A terminal also shows the position in the text.
     pub(super) fn failure_in(
         self,
         text: &str,
@@ -324,18 +325,17 @@ impl Printer {
         }
     }
 
-    /// What a table shows, and how.
+    /// The parts of a table to show, and their layout.
     pub(super) fn frame(self) -> TableFrame {
         TableFrame {
             width: self.screen.map(|screen| screen.width),
-            // Elsewhere than on a terminal, nothing is left out; neither is it where it can be
-            // paged.
+            // Rows are left out only on a terminal, and only if there is no pager.
             most: self.rows.filter(|_| self.screen.is_some() && self.pager.is_none()),
             ascii: self.ascii.results,
         }
     }
 
-    /// A text as results are displayed: with signs of ASCII, if the terminal wants them.
+    /// A text as results are displayed: with ASCII signs, if the terminal needs them.
     pub(super) fn plain(self, text: &str) -> Cow<'_, str> {
         if self.ascii.results { plain::ascii(text) } else { text.into() }
     }
@@ -345,8 +345,8 @@ impl Printer {
         out(&format!("{}\n", visible::lines(text)))
     }
 
-    /// Prints a script: as it is, because other names would be other tables, but on a terminal,
-    /// where it is read by people.
+    /// Prints a script. It is not changed, because other names would mean other tables; only on a
+    /// terminal, where people read it, are control characters escaped.
     pub(super) fn script(self, text: &str) -> Result<(), Failure> {
         match io::stdout().is_terminal() {
             true => out(&visible::lines(text)),
@@ -365,7 +365,7 @@ impl Printer {
     pub(super) fn warn(self, text: &str) {
         let text = visible::lines(text);
         let text = if self.ascii.messages { plain::ascii(&text) } else { text };
-        // If standard error has gone, the message cannot be printed anywhere.
+        // If standard error has gone, there is no other place for the message.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
@@ -377,8 +377,8 @@ fn out(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The line of a text and a caret below the column, both from 1; of a long line, the part around
-/// it.
+/// The line of a text and a caret below the column; both count from 1. For a long line, the part
+/// around the column.
 fn pointed(text: &str, (line, column): (u64, u64), width: usize) -> Option<String> {
     const MARGIN: usize = 2;
     let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
@@ -387,7 +387,7 @@ fn pointed(text: &str, (line, column): (u64, u64), width: usize) -> Option<Strin
         return None;
     }
     let room = width.saturating_sub(MARGIN + 2).max(20);
-    // Two thirds of the room are before the caret.
+    // Two thirds of the width are before the caret.
     let cut = if line.chars().count() <= room { 0 } else { before.saturating_sub(room / 3 * 2) };
     let part = |from: usize, length: usize| {
         let part: String = line.chars().skip(from).take(length).collect();
@@ -399,7 +399,7 @@ fn pointed(text: &str, (line, column): (u64, u64), width: usize) -> Option<Strin
 
 fn receipt_line(receipt: &Receipt) -> String {
     let mut line = format!("cost {}", receipt.spent.neat());
-    // What costs nothing leaves what was left.
+    // A replayed answer costs nothing, so the remainder is not shown.
     let left = if receipt.is_replayed { &[] } else { receipt.left.as_slice() };
     for (index, (budget, left)) in left.iter().enumerate() {
         let lead = if index == 0 { " · left" } else { "," };
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(pointed("é\u{1b}x", (1, 3), 80).unwrap(), "  é\\u{1b}x\n         ^");
         assert_eq!(pointed(text, (3, 1), 80), None);
         assert_eq!(pointed("x", (1, 9), 80), None);
-        // The end of a text is a place.
+        // The end of a text is a position, too.
         assert_eq!(pointed("SELECT", (1, 7), 80).unwrap(), "  SELECT\n        ^");
         let long = format!("{}oops{}", "x, ".repeat(50), ", y".repeat(50));
         let shown = pointed(&long, (1, 151), 60).unwrap();

@@ -1,8 +1,9 @@
 //! The spinner for statements that take longer than a second.
 //!
-//! In: time, and how much of its files a statement has read, if the session may show that. Out: a
-//! line on a terminal's standard error that disappears when the statement ends. Of private tables,
-//! an analyst sees the time alone: the pace of reading would reveal how many rows there are.
+//! In: the time, and the share of its files that a statement has read, if the session may show
+//! that. Out: a line on a terminal's standard error that disappears when the statement ends. For
+//! private tables, an analyst sees only the time, because the pace of reading would reveal the
+//! number of rows.
 //!
 //! ```text
 //! ⠙ running 3s          ⠙ running 3s (42 % read)          ⠙ running 3s (7 rounds, 40 % of the budget spent)
@@ -19,7 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows the spinner after a second, as long as the future is polled; the future never ends by
+/// Shows the spinner after a second, as long as the future is polled. The future never ends by
 /// itself.
 pub(super) async fn spin(session: &Session) -> Infallible {
     if !std::io::stderr().is_terminal() {
@@ -33,7 +34,7 @@ pub(super) async fn spin(session: &Session) -> Infallible {
     }
 }
 
-/// What is said behind the time.
+/// The text after the time.
 fn message(session: &Session) -> String {
     match (session.rounds(), session.progress()) {
         (Some(done), _) => said_of_rounds(done.rounds, done.percent),

@@ -1,7 +1,7 @@
-//! What the shell shows in front of a line: the prompt, and that of a statement that goes on.
+//! The shell's prompts: for a new statement, and for the next line of an unfinished one.
 //!
-//! In: what the budgets have left, and the lines typed so far. Out: text that ends with `> `. What
-//! is left is rounded down.
+//! In: the remainders of the budgets, and the lines typed so far. Out: text that ends with `> `.
+//! Remainders are rounded down.
 //!
 //! ```text
 //! hushql ε 9.0> SELECT COUNT(*)          hushql ε 9.0> SELECT 'a
@@ -22,7 +22,7 @@ pub(super) fn prompt(left: &[Spend]) -> String {
     format!("hushql{parts}> ")
 }
 
-/// ` ε 9.9`: one decimal, or two digits of what is less than a tenth.
+/// Such as ` ε 9.9`: one decimal place, or two significant digits below a tenth.
 fn rest(left: &Spend) -> String {
     const TENTH: i64 = 100_000_000;
     let symbol = left.notion.symbol();
@@ -44,7 +44,8 @@ fn rest(left: &Spend) -> String {
     }
 }
 
-/// The prompt of the next line of a statement, as wide as its first one; it shows what is open.
+/// The prompt for the next line of a statement, as wide as the first prompt. It shows an open
+/// quotation, comment or bracket.
 pub(super) fn continuation(prompt: &str, before: &str) -> String {
     let width = prompt.chars().count().saturating_sub(2);
     format!("{:>width$}> ", lex::inside(before).unwrap_or('-'))

@@ -4,8 +4,9 @@
 //! smallest PER QUERY default, shows the smallest remainder of a budget in its prompt, and survives
 //! every failure except the loss of its terminal.
 //!
-//! A statement may have several lines; after the first one, the prompt shows what is open. A line
-//! that was pasted while the shell asked about a cost is kept for after the answer.
+//! A statement may have several lines; after the first one, the prompt shows an open quotation,
+//! comment or bracket. If a line is pasted while the shell asks about a cost, the shell reads it
+//! after the answer.
 //!
 //! ```text
 //! hushql ε 9.0> SELECT ARGMAX EXPONENTIAL(eps=1) status
@@ -44,17 +45,17 @@ use super::terminate;
 
 /// The number of inputs in the history.
 const HISTORY: usize = 10_000;
-/// What is said where no pager may run.
+/// The remark if no pager may run.
 const NO_PAGER: &str = "a pager is a program: whoever starts this shell names it, with `pager = less` in the configuration file";
 
-/// How a shell begins.
+/// The initial state of a shell.
 #[derive(Debug, Default)]
 pub(super) struct Start {
     /// Whether its tables are the built-in ones.
     pub(super) demo: bool,
     /// Whether the command line chose a format.
     pub(super) has_format: bool,
-    /// Where it stores inputs, if anywhere.
+    /// The file of the history, if there is one.
     pub(super) history: Option<PathBuf>,
     /// The settings of the user.
     pub(super) settings: Settings,
@@ -63,7 +64,7 @@ pub(super) struct Start {
 /// Runs the shell until the user leaves; the exit status is then 0.
 pub(super) async fn run(session: Session, printer: Printer, start: Start) -> Result<u8, Failure> {
     let demo = start.demo;
-    // From here on, Ctrl-C between two prompts must not end the process: this takes over its
+    // From here on, Ctrl-C between two prompts must not end the process, so the shell handles its
     // signal.
     let _ = tokio::signal::ctrl_c().now_or_never();
     terminate::restores_the_terminal();
@@ -97,21 +98,21 @@ pub(super) struct Shell {
     history: Option<PathBuf>,
     /// The file of `\o`, which takes results.
     pub(super) into: Option<OutputFile>,
-    /// The last answer, to be written or drawn again.
+    /// The last answer, which can be written or drawn again.
     pub(super) last: Option<Answer>,
-    /// The lines of a statement that has not ended.
+    /// The lines of an unfinished statement.
     unfinished: String,
     /// Lines that were pasted while the shell asked something.
     pasted: VecDeque<String>,
     timing: bool,
-    /// The program that pages answers, if there may be one.
+    /// The program that pages answers, if allowed.
     pager: Option<&'static str>,
     left: bool,
     /// Whether `\i` may read files, with the rights of this program.
     reads_files: bool,
 }
 
-/// What was typed: statements or a command.
+/// An input: statements or a command.
 struct Input {
     text: String,
     /// The file that `\g` names for the result.
@@ -122,8 +123,8 @@ impl Shell {
     fn new(session: Session, mut printer: Printer, start: Start) -> Result<Self, Failure> {
         let Start { demo, has_format, history, settings } = start;
         let reads_files = demo || session.is_owner();
-        // A pager can read files, too: an analyst has one only if whoever set up the account names
-        // it.
+        // A pager can read files, so an analyst has one only if the configuration of the account
+        // names it.
         let pager = match &settings.pager {
             Some(program) => Some(program.clone()),
             None => reads_files.then(pager::from_environment),
@@ -149,7 +150,7 @@ impl Shell {
         assistant.lists_files = reads_files;
         editor.set_helper(Some(assistant));
         if let Some(path) = &history {
-            // The shell also works without a history; the same applies below, where it is written.
+            // The shell also works without a history. The same applies below, where it is written.
             let _ = editor.load_history(path);
         }
         Ok(Self {
@@ -181,7 +182,7 @@ impl Shell {
             let before = std::mem::take(&mut self.unfinished);
             let line = match self.line(&prompt, &before) {
                 Ok(line) => line,
-                // The statement can be brought back, and mended.
+                // The statement can be recalled and edited.
                 Err(ReadlineError::Interrupted) => {
                     self.remember(&before);
                     continue;
@@ -208,14 +209,14 @@ impl Shell {
             if let Some(input) = self.ended_by_g(&input) {
                 return Ok(Some(input));
             }
-            // In a quotation, everything is text.
+            // Inside a quotation or comment, a command has no meaning.
             if !before.is_empty() && !matches!(lex::inside(&before), Some('\'' | '"' | '*')) {
                 if is_command(&line) && line.trim_start().starts_with('\\') {
                     if let Ok((Action::Reset, _)) = commands::parse(&line) {
                         self.remember(&before);
                         continue;
                     }
-                    // The statement goes on behind the command.
+                    // The statement continues after the command.
                     self.unfinished = before;
                     return Ok(Some(Input { text: line, into: None }));
                 }
@@ -233,7 +234,7 @@ impl Shell {
         }
     }
 
-    /// The input that a `\g` ends; what was pasted behind its line waits for its turn.
+    /// The input that a `\g` ends. Text that was pasted after its line is read later.
     fn ended_by_g(&mut self, input: &str) -> Option<Input> {
         let (statement, file, rest) = lex::ended_by_g(input)?;
         for line in rest.lines().rev() {
@@ -248,8 +249,7 @@ impl Shell {
         Some(Input { text: format!("{text};"), into })
     }
 
-    /// The next line: one that was pasted while the shell asked something, or one that is typed
-    /// now.
+    /// The next line: one that was pasted during a question, or one that is typed now.
     fn line(&mut self, prompt: &str, before: &str) -> Result<String, ReadlineError> {
         if let Some(line) = self.pasted.pop_front() {
             return Ok(line);
@@ -305,7 +305,7 @@ impl Shell {
                     true => "SHOW TABLES".to_owned(),
                     false => format!("DESCRIBE {argument}"),
                 };
-                // The last answer is that of a query: it can be drawn.
+                // The last answer stays that of a query, so that it can be drawn.
                 let last = self.last.take();
                 let described = self.script(&statement, None).await;
                 self.last = last;
@@ -333,8 +333,8 @@ impl Shell {
                 }
                 Ok(())
             }
-            // An analyst behind a service account has this shell but no files: a syntax error in a
-            // file reveals its content.
+            // An analyst of a service account may use this shell, but must not read its files: a
+            // syntax error would reveal a file's content.
             Action::Include if !self.reads_files => {
                 self.printer
                     .warn("only the owner can use \\i; start hushql with -f FILE to run the statements in a file");
@@ -347,7 +347,7 @@ impl Shell {
         }
     }
 
-    /// Changes how answers are displayed; says what is so now, or what to write.
+    /// Changes how answers are displayed. The result is the new state, or what to write.
     fn set(&mut self, action: Action, argument: &str) -> Result<&'static str, String> {
         let printer = &mut self.printer;
         match action {
@@ -429,8 +429,7 @@ impl Shell {
         Ok(output)
     }
 
-    /// Asks until the answer is one: what else comes was pasted behind the query, and waits for its
-    /// turn.
+    /// Asks until the user replies. Other text was pasted after the query, and is read later.
     fn consents(&mut self, question: &str) -> Result<bool, Failure> {
         let question = self.printer.plain(question).into_owned();
         loop {
@@ -459,7 +458,7 @@ impl Shell {
         }
     }
 
-    /// Lists the functions and mechanisms whose names hold a word.
+    /// Lists the functions and mechanisms whose names contain a word.
     fn functions(&self, word: &str) -> Result<(), Failure> {
         let word = word.to_lowercase();
         let width = self.printer.screen.map_or(80, |screen| usize::from(screen.width));
@@ -490,7 +489,7 @@ impl Shell {
     }
 }
 
-/// Names in lines of a width, each with two spaces before it.
+/// Names in lines of this width, each after two spaces.
 fn in_lines(names: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for name in names {
@@ -502,11 +501,10 @@ fn in_lines(names: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// A budget, and each of its slices below it; of an analyst, the own slice alone.
+/// A budget, and each of its slices below it; for an analyst, only the own slice.
 fn budget_rows(state: &BudgetState) -> Vec<Vec<String>> {
     let row = |name: String, [limit, spent, left]: [Spend; 3]| {
-        // As people write them: what is spent is never shown lower than it is, and what is left
-        // never higher.
+        // Rounded for people: spending is rounded up, remainders are rounded down.
         let amounts = [limit, spent.neat_up(), left.neat_down()];
         let losses =
             amounts.map(|spend| format!("{} {}", spend.notion.symbol(), spend.loss_text()));
@@ -539,8 +537,8 @@ pub(super) fn terminal() -> Option<Screen> {
 mod tests {
     use super::*;
 
-    /// An analyst with only the shell of a service account could once read any file with it: a
-    /// syntax error quotes what it found.
+    /// An analyst with only the shell of a service account could once read any file: a syntax error
+    /// quotes what it finds.
     #[tokio::test]
     async fn an_analysts_shell_reads_no_files() {
         let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();

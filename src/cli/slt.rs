@@ -1,9 +1,9 @@
 //! Runs sqllogictest suites.
 //!
 //! In: files of records, and where they run. Out: each failed record on standard error, and a last
-//! line `N passed, N failed`. Without a vault, each file has its own built-in tables in memory,
-//! with those that `--public` adds. With a vault, statements query and charge it like any others,
-//! so that no number of runs reveals more than its budget allows. `connection NAME` chooses the
+//! line `N passed, N failed`. Without a vault, each file has its own built-in tables in memory, and
+//! those that `--public` adds. With a vault, statements query and charge it like any others, so
+//! that no number of runs reveals more than its budget allows. `connection NAME` chooses the
 //! analyst, `slt` if absent; `connection owner` needs `--owner`.
 //!
 //! The author of a suite need not be the user who runs it. A suite therefore cannot start a
@@ -58,7 +58,7 @@ pub(super) async fn run(
     }
     let status = u8::from(total.failed > 0);
     match printer.result(&total.to_string()) {
-        // A reader that has gone does not undo the charges of the records.
+        // That the reader has gone does not undo the charges of the records.
         Err(failure) if stage.vault.is_some() => Err(failure.of_a_charged_answer()),
         Err(failure) if !(failure.is_broken_pipe() && status > 0) => Err(failure),
         Ok(()) | Err(_) => Ok(status),
@@ -116,7 +116,7 @@ impl Sessions {
         }
     }
 
-    /// Whether a name is the owner's although `--owner` is not given.
+    /// Whether the connection is the owner's, but `--owner` is not given.
     fn refuses(&self, name: &str) -> bool {
         name == OWNER && !self.owner
     }
@@ -164,7 +164,7 @@ async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> RecordTally
             return tally;
         }
     };
-    // The runner makes a connection at its first use, and does not pass its name.
+    // The runner opens a connection when it first uses it, and does not pass its name.
     let name = Arc::new(Mutex::new(sessions.usual.clone()));
     let (asked, opened) = (Arc::clone(&name), sessions.clone());
     let mut runner = Runner::new(move || {
@@ -182,7 +182,7 @@ async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> RecordTally
             | Record::Let { connection, .. } => Some(sessions.name(connection)),
             _ => None,
         };
-        // A record that expects an error would accept either of these.
+        // Otherwise a record that expects an error would accept either of these.
         let refused = match &asked {
             Some(asked) => sessions.refuses(asked).then(|| Failure::NotTheOwner.to_string()),
             None => reaches_out(&record).map(ToOwned::to_owned),
@@ -210,7 +210,7 @@ async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> RecordTally
 }
 
 /// Why a record is not run: it would start a program, or read data that its author may not see. The
-/// runner itself would start a command that ends with `&`.
+/// runner itself would run a command that ends with `&`.
 fn reaches_out(record: &Record<DefaultColumnType>) -> Option<&'static str> {
     match record {
         Record::System { .. } => Some("suites cannot run system commands"),
@@ -231,7 +231,7 @@ fn records(file: &Path) -> Result<Vec<Record<DefaultColumnType>>, String> {
     parse_with_name(&text, name).map_err(|error| error.to_string())
 }
 
-/// Whether the columns have the written number and types; `?` is any type.
+/// Whether the columns match the expected number and types; `?` matches any type.
 #[expect(clippy::ptr_arg, reason = "the runner prescribes the signature")]
 fn same_columns(actual: &Vec<DefaultColumnType>, expected: &Vec<DefaultColumnType>) -> bool {
     let fits = |(actual, expected): (&DefaultColumnType, &DefaultColumnType)| {
@@ -268,7 +268,7 @@ impl AsyncDB for Database {
         tokio::time::sleep(duration).await;
     }
 
-    /// Never called: such records do not reach the runner.
+    /// Never called, because such records do not reach the runner.
     async fn run_command(_: Command) -> io::Result<std::process::Output> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "suites cannot run system commands"))
     }
@@ -288,7 +288,7 @@ fn rows(view: &View) -> DBOutput<DefaultColumnType> {
     DBOutput::Rows { types: types.collect(), rows }
 }
 
-/// A text, one row in each line; a suite cannot contain an empty line.
+/// A text, with one row for each line. A suite cannot contain an empty line.
 fn lines(text: &str) -> DBOutput<DefaultColumnType> {
     let rows =
         text.lines().filter(|line| !line.trim().is_empty()).map(|line| vec![line.to_owned()]);

@@ -24,30 +24,32 @@ use hushql_engine::visible;
 use super::plain;
 use super::view::{AnswerColumn, Cell, ColumnFormat, View, percent};
 
-/// The longest value in one line; longer values, such as domains of many words, continue in a
-/// second one.
+/// The longest value on one line. Longer values, such as domains of many words, continue on a
+/// second line.
 const WIDEST: u16 = 72;
 /// The spaces around a cell.
 const PADDING: u16 = 2;
-/// The longest word of a title that is not broken.
+/// Words of a title up to this length are not broken.
 const TITLE: usize = 12;
-/// The longest word of a cell that is not broken: the first of these for which there is room.
+/// Words of a cell up to this length are not broken. The first of these lengths for which there is
+/// room is used.
 const WORDS: [usize; 7] = [64, 40, 28, 20, 16, 12, 8];
-/// The longest number in a text that is not broken.
+/// Numbers in a text up to this length are not broken.
 const NUMBER: usize = 30;
 
-/// What a table shows of an answer: of more than `most` rows, the first and the last ones.
+/// The part of an answer that a table shows. If there are more than `most` rows, the first and the
+/// last ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableFrame {
     /// The width of the terminal.
     pub(super) width: Option<u16>,
-    /// The most rows that are shown.
+    /// The most rows to show.
     pub(super) most: Option<usize>,
     /// Whether signs are ASCII.
     pub(super) ascii: bool,
 }
 
-/// An answer as a table, and a line for each winner below it.
+/// An answer as a table, with a line for each winner below it.
 pub(super) fn table(view: &View, frame: TableFrame) -> String {
     let header = header(view);
     let count = view.rows.len();
@@ -59,7 +61,7 @@ pub(super) fn table(view: &View, frame: TableFrame) -> String {
     }
     rows.extend(last.map(|row| with_margins(view, row)));
     let mut text = grid(&header, &rows, frame);
-    // A terminal breaks lines anywhere, also inside of numbers and words.
+    // A terminal breaks lines anywhere, even inside numbers and words.
     let is_wide = |width: u16| text.lines().any(|line| line.chars().count() > usize::from(width));
     let is_narrow = whole_words(&header, &rows, frame.width) == 0;
     if count > 0 && (is_narrow || frame.width.is_some_and(is_wide)) {
@@ -113,7 +115,7 @@ pub(super) fn expanded(view: &View, most: Option<usize>) -> String {
     with_winners(text, view)
 }
 
-/// The rows that are shown: all, or the first and the last ones.
+/// The rows to show: all, or the first and the last ones.
 fn shown(count: usize, most: Option<usize>) -> [Range<usize>; 2] {
     match most {
         Some(most) if count > most => {
@@ -148,7 +150,7 @@ fn with_margins(view: &View, row: usize) -> Vec<String> {
     (0..view.columns.len()).flat_map(|column| with_margin(view, column, row)).collect()
 }
 
-/// A cell and its error margin, if that is known; NULL has none.
+/// A cell and its error margin, if it is known. NULL has no margin.
 fn with_margin(view: &View, column: usize, row: usize) -> Vec<String> {
     let cell = view.rows.get(row).and_then(|cells| cells.get(column)).unwrap_or(&Cell::Null);
     let Some(AnswerColumn { kind, margin, .. }) = view.columns.get(column) else {
@@ -159,7 +161,7 @@ fn with_margin(view: &View, column: usize, row: usize) -> Vec<String> {
     vec![shown_with(*kind, cell, error), error.map_or_else(String::new, visible::rounded)]
 }
 
-/// A cell as it is shown beside its error.
+/// A cell as it is shown next to its error.
 pub(super) fn shown_with(kind: ColumnFormat, cell: &Cell, error: Option<f64>) -> String {
     match error {
         Some(error) if kind == ColumnFormat::Number => supported(cell.text(), error).into_owned(),
@@ -169,9 +171,9 @@ pub(super) fn shown_with(kind: ColumnFormat, cell: &Cell, error: Option<f64>) ->
 
 /// A number with the decimals that its error supports: down to the second digit of the error.
 ///
-/// The digits behind that are noise. CSV, JSON and Arrow have all of them.
+/// All further digits are noise. CSV, JSON and Arrow keep all digits.
 fn supported(number: &str, error: f64) -> Cow<'_, str> {
-    /// Floats hold every whole number below this, and one decimal.
+    /// Floats below this hold every integer and one decimal place.
     const LARGEST: f64 = 1e14;
     const SMALLEST: f64 = 1e-12;
     let (Ok(value), true) = (number.parse::<f64>(), error.is_finite() && error >= SMALLEST) else {
@@ -193,7 +195,7 @@ fn supported(number: &str, error: f64) -> Cow<'_, str> {
     if is_zero { rounded.trim_start_matches('-').to_owned().into() } else { rounded.into() }
 }
 
-/// Shows what is spent and left of budgets as people write it, in answers about budgets.
+/// In answers about budgets, rounds amounts as people write them.
 pub(super) fn with_neat_budgets(view: &mut View) {
     for (at, column) in view.columns.iter().enumerate() {
         let neat: fn(Spend) -> Spend = match column.name.as_str() {
@@ -233,8 +235,8 @@ fn with_neat_amounts(text: &str, neat: fn(Spend) -> Spend) -> String {
     shown + rest
 }
 
-/// A bordered table; a column is a title and whether it is aligned to the right. Words are broken
-/// only where the terminal is not wide enough for them.
+/// A bordered table. A column is a title and whether it is aligned to the right. Words are broken
+/// only if the terminal is too narrow for them.
 pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: TableFrame) -> String {
     let word = whole_words(header, rows, frame.width);
     let roomy = drawn(header, rows, frame, word);
@@ -242,8 +244,8 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: Table
     if word == 0 || frame.width.is_none_or(fits) { roomy } else { drawn(header, rows, frame, 0) }
 }
 
-/// The longest of [`WORDS`] for which a table fits into the terminal without breaking words up to
-/// this length; 0 for none.
+/// The longest of [`WORDS`] such that a table that breaks no words up to this length fits the
+/// terminal; 0 if there is none.
 fn whole_words(header: &[(String, bool)], rows: &[Vec<String>], width: Option<u16>) -> usize {
     let Some(width) = width.map(usize::from) else { return WORDS[0] };
     let fits = |word: &&usize| {
@@ -260,8 +262,8 @@ fn whole_words(header: &[(String, bool)], rows: &[Vec<String>], width: Option<u1
 /// The least width of a column that breaks no number, no short word of its title, and no word of
 /// its cells up to this length.
 fn least<'a>(title: &str, cells: impl Iterator<Item = &'a str>, right: bool, word: usize) -> usize {
-    // A number is never broken: half of one is another number. Neither is a word of a title, unless
-    // it is long.
+    // Numbers are never broken, because half of a number is another number. Neither are words of a
+    // title, unless they are long.
     let words = title.split_whitespace().map(|word| word.chars().count());
     let words = words.filter(|length| *length <= TITLE);
     let whole = cells.map(|cell| if right { cell.chars().count() } else { longest(cell, word) });
@@ -306,8 +308,7 @@ fn drawn(
     if frame.ascii { plain::ascii(&text).into_owned() } else { text }
 }
 
-/// The length of the longest number, date or the like in a text, or of its longest word up to a
-/// length.
+/// The length of the longest number or date in a text, or of its longest word up to a length.
 fn longest(text: &str, short: usize) -> usize {
     let is_number = |word: &&str| {
         word.contains(|c: char| c.is_ascii_digit())
@@ -322,13 +323,13 @@ fn longest(text: &str, short: usize) -> usize {
 /// An answer as CSV (RFC 4180, line feeds): a header and the rows; NULL is empty, empty text is
 /// `""`.
 ///
-/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them;
-/// numbers do not change. With `errors`, a column with a ± has a column `…_error` behind it.
+/// With `safe`, names and texts that a spreadsheet would run as formulas begin with an apostrophe;
+/// numbers do not change. With `errors`, a column `…_error` follows each column with a ±.
 pub(super) fn csv(view: &View, safe: bool, errors: bool) -> String {
     separated(view, ",", safe, errors)
 }
 
-/// The same with tabs in the place of commas.
+/// The same with tabs instead of commas.
 pub(super) fn tsv(view: &View, safe: bool, errors: bool) -> String {
     separated(view, "\t", safe, errors)
 }
@@ -359,9 +360,9 @@ fn separated(view: &View, by: &str, safe: bool, errors: bool) -> String {
     text
 }
 
-/// A text that a spreadsheet does not take for a formula.
+/// A text that a spreadsheet does not treat as a formula.
 fn inert(text: &str) -> Cow<'_, str> {
-    // Some spreadsheets take the last four for the first four.
+    // Some spreadsheets treat the last four like the first four.
     const RUN: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
     if text.starts_with(RUN) { format!("'{text}").into() } else { text.into() }
 }
@@ -492,7 +493,7 @@ mod tests {
         assert!(ascii.is_ascii() && ascii.starts_with("+---"), "{ascii}");
     }
 
-    /// A number that was broken over two lines read as two numbers.
+    /// A number that was broken over two lines looked like two numbers.
     #[test]
     fn no_number_is_broken() {
         let header =
@@ -505,8 +506,8 @@ mod tests {
         }
     }
 
-    /// A word that was broken over two lines read as two words, where another column had room to
-    /// spare.
+    /// A word that was broken over two lines looked like two words, although another column had
+    /// room to spare.
     #[test]
     fn no_word_is_broken_where_there_is_room() {
         let header = ["about", "finding", "remedy"].map(|title| (title.to_owned(), false));
@@ -524,7 +525,7 @@ mod tests {
             }
             assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
         }
-        // Of many columns of words there may be no room for all of them.
+        // With many columns of words, there may not be room for all words.
         let header = vec![("a".to_owned(), false); 12];
         let text = grid(
             &header,

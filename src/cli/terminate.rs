@@ -1,7 +1,7 @@
 //! Ends the shell on SIGTERM and restores the terminal.
 //!
-//! A script does not need this: the signal ends it like Ctrl-C, and files for rows beyond the
-//! memory have no names. The shell's editor, however, changes the terminal while it reads a line.
+//! A script does not need this: the signal ends it like Ctrl-C, and its spill files have no names.
+//! But the shell's editor changes the terminal while it reads a line.
 //!
 //! ```text
 //! kill PID ─▶ drop the running statement ─▶ restore the terminal ─▶ exit status 143

@@ -32,7 +32,7 @@ pub(super) struct AnswerColumn {
     pub(super) name: String,
     /// Whether it contains numbers.
     pub(super) kind: ColumnFormat,
-    /// The error margins of its values.
+    /// The errors of its values.
     pub(super) margin: Option<Margin>,
 }
 
@@ -56,10 +56,11 @@ impl ColumnFormat {
     }
 }
 
-/// With probability `confidence`, the error of a value is at most that of its row.
+/// The errors of a column's values: with probability `confidence`, the error of a value is at most
+/// that of its row.
 #[derive(Debug, Clone)]
 pub(super) struct Margin {
-    /// The largest error of each row; `None` where it cannot be told.
+    /// The largest error of each row; `None` if it is unknown.
     pub(super) errors: Vec<Option<f64>>,
     /// The probability.
     pub(super) confidence: f64,
@@ -91,7 +92,7 @@ impl Cell {
 }
 
 impl View {
-    /// Reads an answer.
+    /// Converts an answer.
     pub(super) fn for_answer(answer: &Answer) -> Result<Self, ArrowError> {
         let schema = answer.schema();
         let columns = schema.fields().iter().enumerate().map(|(i, field)| AnswerColumn {
@@ -125,10 +126,10 @@ pub(super) fn kind(data_type: &DataType) -> ColumnFormat {
 }
 
 fn cells(array: &dyn Array) -> Result<Vec<Cell>, ArrowError> {
-    // NULL within lists is written out as it is outside of them.
+    // NULL within lists is written as it is outside of them.
     let options = FormatOptions::default().with_null("NULL");
     let formatter = ArrayFormatter::try_new(array, &options)?;
-    // Not `is_null`, by which no entry of a column of the type NULL is.
+    // Not `is_null`, which is false for every row of a column of the type NULL.
     let nulls = array.logical_nulls();
     let booleans = array.as_any().downcast_ref::<BooleanArray>();
     let numeric = kind(array.data_type()).is_numeric();

@@ -1,9 +1,11 @@
-//! The audit log: who logged in or asked when, and what came of it, one JSON object in a line.
+//! The audit log: each log-in and statement, with its role, time and outcome, as one JSON object on
+//! a line.
 //!
-//! In: the hash of a statement, never its text, and its outcome; log-ins, right or wrong. Out: a
-//! line that holds the hash of the line before it: a line that is changed, or taken out of the
-//! middle, shows. The chain has no key: whoever may write the file can cut off its end, or write
-//! all of it anew. A statement that may hold a password has no hash. Nothing depends on rows.
+//! In: the hash of a statement, never its text, and its outcome; log-ins that succeed or fail. Out:
+//! a line that holds the hash of the line before it. So a reader notices if a line is changed, or
+//! removed from the middle. The chain has no key: a process that may write the file can cut off its
+//! end, or replace all of it. A statement that may hold a password has no hash. Nothing depends on
+//! rows.
 //!
 //! ```text
 //! {"at":1790000000,"event":"log-in","role":"lab","from":"10.0.0.7","code":"00000","before":""}
@@ -32,7 +34,7 @@ struct AuditLog {
     file: File,
     /// The hash of the last line.
     before: String,
-    /// The bytes of the whole lines, if more may have been written.
+    /// The length of the complete lines, if the file may hold more bytes.
     whole: Option<u64>,
 }
 
@@ -45,10 +47,11 @@ fn hash(line: &[u8]) -> String {
 }
 
 impl Audit {
-    /// Appends to a file, which only its owner reads, and to which nobody else appends meanwhile.
+    /// Opens a file for appending. Only its owner can read it, and no other server may append to it
+    /// meanwhile.
     ///
     /// # Errors
-    /// Those of the file, or that another server has it.
+    /// The errors of the file; also if another server has it open.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).append(true).read(true);
@@ -74,18 +77,18 @@ impl Audit {
                 line.clear();
             }
             if !is_whole {
-                // What a full disk or a lost machine left: it ends here, and the next line holds
-                // its hash.
+                // An incomplete line, left by a full disk or a power failure. It ends here, and the
+                // next line holds its hash.
                 file.write_all(b"\n")?;
             }
         }
         Ok(Self(Mutex::new(AuditLog { file, before, whole: None })))
     }
 
-    /// Writes down a statement of a role, or of the owner.
+    /// Records a statement of a role or of the owner.
     ///
     /// # Errors
-    /// Those of the file.
+    /// The errors of the file.
     pub(super) fn statement(
         &self,
         role: &str,
@@ -104,11 +107,11 @@ impl Audit {
         }))
     }
 
-    /// Writes down a log-in, or that one failed. What cannot be the name of a role is left out: it
-    /// may be anything.
+    /// Records a log-in that succeeded or failed. A text that cannot be the name of a role is left
+    /// out, because it may be anything, such as a password.
     ///
     /// # Errors
-    /// Those of the file.
+    /// The errors of the file.
     pub(super) fn log_in(&self, role: &str, from: Option<IpAddr>, code: &str) -> io::Result<()> {
         let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "_-".contains(sign);
         let is_name = (1..=64).contains(&role.len()) && role.chars().all(is_sign);
@@ -126,7 +129,7 @@ impl Audit {
 }
 
 impl AuditLog {
-    /// Appends a line, whole or not at all.
+    /// Appends a whole line, or nothing.
     fn append(&mut self, mut line: Value) -> io::Result<()> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         line["at"] = json!(since.map_or(0, |since| since.as_secs()));
@@ -136,7 +139,7 @@ impl AuditLog {
             self.file.set_len(whole)?;
             self.whole = None;
         }
-        // A pipe has no length, and nothing that could be cut off.
+        // A pipe has no length, and nothing to cut off.
         let length = self.file.metadata().ok().filter(std::fs::Metadata::is_file);
         let written = self.file.write_all(format!("{line}\n").as_bytes());
         match written {
@@ -192,7 +195,7 @@ mod tests {
         assert!(lines.len() == 3 && lines[1].is_null() && !lines[2].is_null());
     }
 
-    /// A line that could not be written is not the one before the next.
+    /// If a line could not be written, the next line does not hold its hash.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_was_not_written_is_not_the_line_before() {

@@ -1,5 +1,4 @@
-//! A connection of somebody who is logged in: whose session it is, its settings, and what waits to
-//! be sent.
+//! A connection after log-in: its session, its settings, and the messages that wait to be sent.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -22,9 +21,9 @@ use super::statement_kind::SETTINGS;
 /// Why a statement has no result.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The engine's reason.
+    /// The engine's error.
     Engine(Error),
-    /// The server's.
+    /// An error of the server itself.
     Said(Said),
 }
 
@@ -40,7 +39,7 @@ impl From<Said> for Failed {
     }
 }
 
-/// A failure of work that may have charged.
+/// The failure of work that may have charged.
 fn after_the_charge(failed: Failed) -> Failed {
     match failed {
         Failed::Engine(Error::Internal) => Failed::Engine(Error::Execution),
@@ -59,33 +58,33 @@ pub(super) struct Statement {
 /// What a portal runs.
 #[derive(Debug, Clone)]
 pub(super) enum PortalSource {
-    /// A query that was checked and quoted.
+    /// A query that is already checked and quoted.
     Query(Box<PreparedQuery>),
-    /// Rows that cost nothing and are there.
+    /// Rows that cost nothing and are already computed.
     Rows { table: EncodedTable, tag: &'static str },
     /// Any other statement.
     Text(String),
 }
 
-/// A portal: a statement with its parameters. It runs once; what it answered is kept and paged
-/// through.
+/// A portal: a statement with its parameters. It runs once; its answer is kept, and sent page by
+/// page.
 #[derive(Debug)]
 pub(super) struct Portal {
     pub(super) sql: String,
     pub(super) source: PortalSource,
-    /// Its columns; `None` where it has none.
+    /// Its columns; `None` if it has none.
     pub(super) schema: Option<SchemaRef>,
     pub(super) formats: Vec<i16>,
-    /// What it answered, once it ran.
+    /// Its answer, after it ran.
     pub(super) stored: Option<Stored>,
 }
 
-/// An answer that is there.
+/// A kept answer.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) rows: EncodedRows,
     pub(super) tag: &'static str,
-    /// The rows that were sent.
+    /// The number of rows that were sent.
     pub(super) sent: usize,
 }
 
@@ -93,28 +92,28 @@ pub(super) struct Stored {
 pub(super) const MOST_STATEMENTS: usize = 1_000;
 pub(super) const MOST_PORTALS: usize = 100;
 
-/// For how long a client waits for the end of what it cancelled.
+/// How long a client waits for the end of work that it cancelled.
 const TO_END: Duration = Duration::from_secs(1);
 
-/// The bytes of their rows from which on nothing more is run for another one.
+/// If portals hold at least this many bytes of rows, no other portal runs.
 pub(super) const MOST_HELD: usize = 64 << 20;
 
-/// A connection of somebody who is logged in.
+/// A connection after log-in.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) house: Arc<House>,
     pub(super) seat: Seat,
     pub(super) session: Session,
-    /// The role; `None` is the owner.
+    /// The role; `None` for the owner.
     pub(super) role: Option<String>,
     pub(super) settings: HashMap<String, String>,
     pub(super) statements: HashMap<String, Statement>,
     pub(super) portals: HashMap<String, Portal>,
     pub(super) in_transaction: bool,
-    /// Whether it was said what transactions are not.
+    /// Whether the client was told that transactions have no effect.
     pub(super) knows_transactions: bool,
     pub(super) reply: Reply,
-    /// Work that was cancelled and has not ended yet.
+    /// Work that was cancelled but has not ended yet.
     going_on: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -140,11 +139,11 @@ impl Desk {
         }
     }
 
-    /// Whether whoever is connected may still ask: roles are dropped, expire and get other
-    /// passwords while they are logged in.
+    /// Checks that the client may still send statements: a role may be dropped, expire or get
+    /// another password while it is logged in.
     ///
     /// # Errors
-    /// Why the connection ends.
+    /// The reason why the connection ends.
     pub(super) fn may_go_on(&self) -> Result<(), Said> {
         match self.session.may_go_on() {
             Ok(true) => Ok(()),
@@ -166,7 +165,7 @@ impl Desk {
         own.or_else(usual).unwrap_or_default().to_owned()
     }
 
-    /// Whether errors come as columns.
+    /// Whether errors come as additional columns.
     pub(super) fn with_errors(&self) -> bool {
         self.setting("hushql.accuracy") == "columns"
     }
@@ -185,20 +184,21 @@ impl Desk {
         self.reply.error("ERROR", said);
     }
 
-    /// Writes down what came of a statement.
+    /// Records the outcome of a statement.
     pub(super) fn record(&self, statement: &str, code: &str, answer: Option<&Answer>) {
         count(&self.house.counts.statements);
         if let Some(audit) = &self.house.audit {
             let role = self.role.as_deref().unwrap_or("owner");
-            // The answer is paid for: a full disk must not keep it from whoever asked.
+            // The answer is paid for: a full disk must not withhold it from the client.
             let _ = audit.statement(role, statement, code, answer.and_then(Answer::receipt));
         }
     }
 
-    /// Waits for work, until the client cancels it. What was charged until then stays charged.
+    /// Waits for work until it ends or the client cancels it. Charges made until then stay.
     ///
-    /// Work that computes hears of it at its next pause, or when its time is over. The client does
-    /// not wait for that, and its next statement does: a connection runs one at a time.
+    /// Running work notices the cancellation at its next pause, or when its time is over. The
+    /// client does not wait for that, but its next statement does: a connection runs one statement
+    /// at a time.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -206,8 +206,8 @@ impl Desk {
         self.wait_for(work, false)
     }
 
-    /// The same; `soon` for work that either is there at once, such as an answer that is shown
-    /// again, or soon waits for another thread.
+    /// The same. `soon` is for work that finishes immediately, such as a replayed answer, or that
+    /// soon waits for another thread.
     fn wait_for<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -221,7 +221,7 @@ impl Desk {
         self.house.runtime.block_on(async move {
             let told = cancel.notified();
             let mut told = std::pin::pin!(told);
-            // Nobody holds the lock while they wait.
+            // The lock is not held while this waits.
             let before = self.going_on().take();
             if let Some(mut before) = before {
                 tokio::select! {
@@ -234,7 +234,7 @@ impl Desk {
             }
             let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
             if soon {
-                // What is there wakes no other thread.
+                // Work that finishes immediately wakes no other thread.
                 let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
                 if let Poll::Ready(done) = first {
                     return done.unwrap_or(Err(Error::Internal)).map_err(Failed::Engine);
@@ -264,8 +264,8 @@ impl Desk {
         self.going_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Desk::wait`], for work that may charge: a failure of the program has the code and the
-    /// sentence of any other after a charge, so that the two cannot be told apart.
+    /// As [`Desk::wait`], for work that may charge. If the program itself fails, the error has the
+    /// code and the sentence of every other failure after a charge, so that both look the same.
     pub(super) fn charged<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,

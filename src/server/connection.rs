@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 //!
-//! In: a socket. Out: nothing, once it has ended. Until somebody has logged in, there is a time
-//! limit, messages are short, and the only thing that is read of the vault is its table of roles.
+//! In: a socket. Out: nothing; the function returns when the connection ends. Before log-in, there
+//! is a time limit, messages must be short, and only the table of roles is read from the vault.
 //!
 //! ```text
 //! TLS? ─▶ who? ─▶ SCRAM ─▶ parameters ─▶ message, answer, message, answer, … ─▶ end
@@ -24,7 +24,7 @@ use super::simple::{self, said_of};
 use super::socket::{Channel, Socket};
 use super::statement_kind::{SETTINGS, StatementKind, kind};
 
-/// The time in which somebody has to have logged in.
+/// The time limit for logging in.
 const TO_LOG_IN: Duration = Duration::from_secs(15);
 
 /// The most bytes of answers that wait for a Sync.
@@ -33,15 +33,15 @@ const MOST_WAITING: usize = 64 << 10;
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
-    /// The network: whoever it is logs in.
+    /// A network connection; the client must log in.
     Network,
-    /// The owner's own socket, which the system keeps others from.
+    /// The owner's own socket, which the system protects from other users.
     Owner,
 }
 
-/// Why a connection ends before its time.
+/// Why a connection ends early.
 enum ConnectionEnd {
-    /// It has ended.
+    /// The client has gone.
     Gone,
     /// It ends with this message.
     Fatal(Said),
@@ -103,7 +103,7 @@ pub(super) fn serve(house: &Arc<House>, socket: Socket, from: From) {
         }
     };
     let mut channel = BufReader::new(channel);
-    // The seat is free once the last message has left.
+    // The place must be free before the last message is sent.
     match admitted(house, seat, &mut channel, (&parameters, minor), from) {
         Ok(mut desk) => {
             let ended = talk(&mut desk, &mut channel);
@@ -113,14 +113,14 @@ pub(super) fn serve(house: &Arc<House>, socket: Socket, from: From) {
     }
 }
 
-/// Says the last words of a connection, if there are any.
+/// Sends the last message of a connection, if there is one.
 fn leave(house: &House, channel: &mut BufReader<Channel>, ended: Result<(), ConnectionEnd>) {
     let last = match ended {
         Err(ConnectionEnd::Fatal(said)) => said,
         Err(ConnectionEnd::Gone) if house.is_stopping() => said("57P01", "the server is stopping"),
         Ok(()) | Err(ConnectionEnd::Gone) => return,
     };
-    // Whoever has gone does not hear them.
+    // If the client has gone, nobody receives it.
     let _ = fatal(channel.get_mut(), &last);
 }
 
@@ -140,7 +140,7 @@ fn send(to: &mut BufReader<Channel>, reply: &mut Reply) -> io::Result<()> {
     to.get_mut().flush()
 }
 
-/// Somebody who has logged in, with the first words of the server.
+/// A client that has logged in, with the server's first messages for it.
 fn admitted(
     house: &Arc<House>,
     seat: Seat,
@@ -208,7 +208,7 @@ fn admitted(
         ("in_hot_standby", "in_hot_standby"),
         ("default_transaction_read_only", "default_transaction_read_only"),
     ] {
-        // The zone of a client changes nothing: moments are told with theirs.
+        // The client's time zone has no effect: moments are sent with their own.
         let value = if key == "timezone" { "UTC".to_owned() } else { desk.setting(key) };
         desk.reply.parameter(name, &value);
     }
@@ -222,7 +222,7 @@ fn admitted(
     Ok(desk)
 }
 
-/// The session of whoever proves to know the password of a role.
+/// The session of a client that proves that it knows the password of a role.
 fn log_in(
     house: &House,
     seat: &Seat,
@@ -244,8 +244,7 @@ fn log_in(
         count(&house.counts.failed_log_ins);
         ConnectionEnd::Fatal(said("28P01", error.to_string()))
     };
-    // What is wrong with such a message follows from the message alone. No password was tried, and
-    // nothing of it is written down.
+    // The error depends on the message alone. No password was tried, and nothing is recorded.
     let answer = log_in.first(&mechanism, &first).map_err(refused)?;
     reply.log_in_goes_on(&answer);
     send(channel, reply)?;
@@ -272,7 +271,7 @@ fn log_in(
     }
 }
 
-/// The next part of a log-in.
+/// The next message of a log-in.
 fn password(channel: &mut impl Read) -> Result<Vec<u8>, ConnectionEnd> {
     match message::next(channel, message::LONGEST_BEFORE_LOG_IN)? {
         Message::Password(body) => Ok(body),
@@ -280,7 +279,7 @@ fn password(channel: &mut impl Read) -> Result<Vec<u8>, ConnectionEnd> {
     }
 }
 
-/// Takes over the settings that a client begins with.
+/// Applies the settings of a client's first message.
 fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), ConnectionEnd> {
     let options = parameters.iter().filter(|(name, _)| name == "options");
     let options: Vec<(String, String)> = options
@@ -308,9 +307,9 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), Conn
     Ok(())
 }
 
-/// Answers messages until there are no more.
+/// Answers messages until the connection ends.
 fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), ConnectionEnd> {
-    // After an error in a series of messages, the rest of it is passed over.
+    // After an error in a series of messages, the rest of the series is skipped.
     let mut skips = false;
     loop {
         if desk.house.is_stopping() {
@@ -348,7 +347,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
             Message::Execute { portal, rows } => {
                 let sql = desk.portals.get(&portal).map(|known| known.sql.clone());
                 match extended::execute(desk, &portal, rows) {
-                    // What was paid for leaves at once.
+                    // An answer that was paid for is sent immediately.
                     Ok(()) => send(channel, &mut desk.reply).map(Ok)?,
                     Err(failed) => Err((failed, sql.unwrap_or_default())),
                 }
@@ -368,7 +367,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
                 send(channel, &mut desk.reply).map(Ok)?
             }
             Message::Terminate => return Ok(()),
-            // A client that was refused its COPY may still send what it was going to copy.
+            // A client whose COPY was refused may still send its data.
             Message::CopyIn => Ok(()),
             Message::Password(_) => {
                 return Err(ConnectionEnd::Fatal(said("08P01", "somebody is logged in already")));
@@ -379,18 +378,19 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
             desk.record(&sql, &said.code, None);
             desk.error(&said);
             skips = true;
-            // The rest is passed over, a Flush with it: whoever waits for this before a Sync would
-            // wait for ever.
+            // The rest is skipped, including a Flush. A client that waited for this message before
+            // its Sync would otherwise wait forever.
             send(channel, &mut desk.reply)?;
         }
-        // What a client does not ask for yet leaves all the same, before it fills the memory.
+        // Messages are sent before they fill the memory, even if the client did not ask for them
+        // yet.
         if desk.reply.len() > MOST_WAITING {
             send(channel, &mut desk.reply)?;
         }
     }
 }
 
-/// Whether a portal was declared as a cursor, which lasts.
+/// Whether a portal was declared as a cursor, which outlives its statement.
 fn is_cursor(sql: &str) -> bool {
     matches!(kind(sql), StatementKind::Declare(..))
 }

@@ -1,7 +1,8 @@
-//! What all connections of a server share: the engine, the limits, and who is connected.
+//! The state that all connections of a server share: the engine, the limits, and the list of
+//! connections.
 //!
-//! In: connections that come and go. Out: whether one more is allowed, which one is to be
-//! cancelled, and when somebody's log-in is judged. Nothing here depends on rows.
+//! In: connections that begin and end. Out: whether one more is allowed, which one a request
+//! cancels, and when the password of a log-in is checked. Nothing here depends on rows.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ use super::socket::Socket;
 use super::tls::Tls;
 use super::turns::{Turn, Turns, WAITING};
 
-/// How many connections may be there.
+/// The most connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     /// In all.
@@ -28,16 +29,17 @@ pub(super) struct Limits {
     pub(super) of_a_role: usize,
 }
 
-/// Connections from one network that nobody has logged in on, and from all.
+/// The most connections without a log-in, from one network and in all.
 const STRANGERS_OF_A_NETWORK: usize = 20;
 const STRANGERS: usize = 100;
 
-/// Connections that were ended and have not gone yet, of one network and of all: each has a thread.
+/// The most connections that were told to end but have not ended yet, from one network and in all.
+/// Each has a thread.
 const GOING_OF_A_NETWORK: usize = 20;
 const GOING: usize = 100;
 
 impl Limits {
-    /// The file descriptors that so many connections take at most, two each, and those of the
+    /// The most file descriptors that this many connections take, two each, plus those of the
     /// vault, its files and their queries.
     pub(super) fn descriptors(self) -> u64 {
         let connections = self.connections.saturating_add(STRANGERS + GOING + WAITING);
@@ -46,7 +48,7 @@ impl Limits {
     }
 }
 
-/// Numbers of events since the server began.
+/// Counts of events since the server started.
 #[derive(Debug, Default)]
 pub(super) struct ServerCounts {
     pub(super) connections: AtomicU64,
@@ -61,7 +63,7 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A server.
+/// The shared state of a server.
 #[derive(Debug)]
 pub(super) struct House {
     pub(super) engine: Engine,
@@ -77,19 +79,19 @@ pub(super) struct House {
     turns: Turns,
 }
 
-/// A connection, as the others see it.
+/// A connection, as seen by the others.
 #[derive(Debug)]
 struct Guest {
     secret: i32,
     cancel: Arc<Notify>,
     socket: Socket,
     network: Option<IpAddr>,
-    /// `None` until somebody is logged in.
+    /// `None` before log-in.
     role: Option<String>,
     since: Instant,
-    /// Whether it made room for another.
+    /// Whether it was told to end, to make room for another.
     is_going: bool,
-    /// Whether it waits for its password to be judged.
+    /// Whether it waits for its password to be checked.
     waits: bool,
 }
 
@@ -99,7 +101,7 @@ impl Guest {
     }
 }
 
-/// Whose addresses these are: of IPv6, one network has very many.
+/// The network of an address: one IPv6 network has very many addresses.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -110,7 +112,8 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Ends the oldest connection of strangers, of this network or of the one that has most of them.
+/// Ends the oldest connection without a log-in, of this network or of the one that has most of
+/// them.
 fn make_room(guests: &mut HashMap<i32, Guest>, of: Option<IpAddr>) {
     let mut networks: HashMap<Option<IpAddr>, usize> = HashMap::new();
     for guest in guests.values().filter(|guest| guest.is_stranger()) {
@@ -126,7 +129,7 @@ fn make_room(guests: &mut HashMap<i32, Guest>, of: Option<IpAddr>) {
     }
 }
 
-/// A connection's place, which is free again when this is dropped.
+/// The place of a connection. Dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Seat {
     house: Arc<House>,
@@ -166,8 +169,9 @@ impl House {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection. Strangers take no places of roles; where there are too many of
-    /// them, the oldest of their network goes. `None` while too many of those have not gone yet.
+    /// A place for a connection. Connections without a log-in take no places of roles. If there are
+    /// too many of them, the oldest of their network is told to end. `None` while too many of these
+    /// have not ended yet.
     pub(super) fn seat(self: &Arc<Self>, socket: &Socket) -> Option<Seat> {
         let numbers = QueryRng::nonce().ok()?;
         let [a, b, c, d, e, f, g, h, ..] = numbers;
@@ -176,7 +180,7 @@ impl House {
         let process = process.unsigned_abs().cast_signed().max(1);
         let (network, socket) = (socket.address().map(network), socket.again().ok()?);
         let mut guests = self.guests();
-        // The owner always finds a place.
+        // The owner always gets a place.
         let going = || guests.values().filter(|guest| guest.is_going);
         let own = going().filter(|guest| guest.network == network).count();
         let is_full = own >= GOING_OF_A_NETWORK || going().count() >= GOING;
@@ -206,8 +210,8 @@ impl House {
         Some(Seat { house: Arc::clone(self), process, secret, cancel })
     }
 
-    /// Says who has logged in; `false` if the role, or all of them together, have as many
-    /// connections as they may have.
+    /// Records the role of a connection after log-in; `false` if the role, or all roles together,
+    /// already have as many connections as allowed.
     pub(super) fn seated(&self, seat: &Seat, role: &str) -> bool {
         let mut guests = self.guests();
         let same = guests.values().filter(|guest| guest.role.as_deref() == Some(role)).count();
@@ -221,7 +225,7 @@ impl House {
         true
     }
 
-    /// Ends the wait for the statement of another connection, if it has this secret.
+    /// Cancels the running statement of another connection, if the secret matches.
     pub(super) fn cancel(&self, process: i32, secret: i32) {
         if let Some(guest) = self.guests().get(&process).filter(|guest| guest.secret == secret) {
             guest.cancel.notify_waiters();
@@ -233,27 +237,27 @@ impl House {
         self.guests().len()
     }
 
-    /// Lets nobody say anything more. Statements that run go on, and are answered.
+    /// Accepts no more messages. Running statements go on, and are answered.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.turns.close();
         self.guests().values().for_each(|guest| guest.socket.deafen());
     }
 
-    /// Whether it stops.
+    /// Whether the server is stopping.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Writes down a log-in, or that one failed.
+    /// Records a log-in that succeeded or failed.
     pub(super) fn record_log_in(&self, role: &str, from: Option<IpAddr>, code: &str) {
         if let Some(audit) = &self.audit {
-            // A full disk keeps nobody out.
+            // A full disk must not keep clients from logging in.
             let _ = audit.log_in(role, from, code);
         }
     }
 
-    /// Waits for the turn of a log-in, in no place of the house; see [`Turns::wait`].
+    /// Waits for the turn of a log-in, without holding a place; see [`Turns::wait`].
     pub(super) fn turn(
         &self,
         seat: &Seat,
@@ -293,8 +297,8 @@ mod tests {
         (Socket::Tcp(listener.accept().unwrap().0), client.into())
     }
 
-    /// One network fills its own places and no others, whether its connections say nothing, have
-    /// made room, or wait.
+    /// One network fills only its own places, whether its connections are silent, have made room
+    /// for others, or wait.
     #[tokio::test]
     async fn strangers_of_one_network_keep_nobody_else_out() {
         let house = house();
@@ -312,7 +316,7 @@ mod tests {
             let (socket, _other) = from(last);
             assert!(house.seat(&socket).is_some(), "{last}");
         }
-        // Whoever waits has no place that others lack.
+        // A waiting log-in takes no place from others.
         let (socket, _other) = from(5);
         let seat = house.seat(&socket).unwrap();
         let strangers = || house.guests().values().filter(|guest| guest.is_stranger()).count();
@@ -324,7 +328,8 @@ mod tests {
         assert_eq!(strangers(), 21);
     }
 
-    /// Where there are too many strangers, the oldest of the network that has most of them goes.
+    /// If there are too many connections without a log-in, the oldest one of the network with the
+    /// most of them ends.
     #[tokio::test]
     async fn the_network_with_most_strangers_makes_room() {
         let house = house();

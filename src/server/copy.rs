@@ -8,7 +8,7 @@ use super::encode::{self, EncodedTable, Unencoded, texts};
 use super::reply::Reply;
 use super::statement_kind::Copied;
 
-/// Writes all lines, and ends the copy.
+/// Writes all rows, and ends the copy.
 pub(super) fn write(table: &EncodedTable, how: Copied, reply: &mut Reply) -> Result<(), Unencoded> {
     let (is_csv, has_header) = match how {
         Copied::Binary => return binary(table, reply),
@@ -28,20 +28,20 @@ pub(super) fn write(table: &EncodedTable, how: Copied, reply: &mut Reply) -> Res
     Ok(())
 }
 
-/// What binary rows begin with: a signature, no flags, and nothing more of a header; and what they
-/// end with.
+/// The beginning of binary rows: a signature, no flags, and an empty header extension. And their
+/// end.
 const BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const END: [u8; 2] = [0xff, 0xff];
 
-/// The bytes before the columns of a row in its own message: a letter and a length.
+/// The bytes before a row's columns in its message: a letter and a length.
 const HEAD: usize = 5;
 
 fn binary(table: &EncodedTable, reply: &mut Reply) -> Result<(), Unencoded> {
     let columns = table.schema.fields().len();
     let rows = encode::rows(table, &vec![1; columns])?;
     reply.copy_begins(columns, true);
-    // What begins comes with the first row, or with the end where there is none: clients look for
-    // both in one message.
+    // The beginning comes with the first row, or with the end if there is none: clients expect both
+    // in one message.
     let mut message = BEGIN.to_vec();
     for row in 0..rows.rows() {
         message.extend_from_slice(rows.page(row, row + 1).get(HEAD..).ok_or(Unencoded)?);
@@ -71,7 +71,7 @@ fn line(cells: &[Option<Vec<u8>>], is_csv: bool) -> Vec<u8> {
     line
 }
 
-/// A cell of CSV, in quotes where it could be read otherwise.
+/// A cell of CSV, in quotes if it could be misread otherwise.
 fn quoted(cell: &[u8], is_alone: bool, to: &mut Vec<u8>) {
     let special = |byte: &u8| [b',', b'"', b'\n', b'\r'].contains(byte);
     let is_end = is_alone && cell == b"\\.";

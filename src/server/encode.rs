@@ -1,7 +1,7 @@
 //! Answers in the formats of PostgreSQL.
 //!
-//! In: columns of Arrow. Out: for each row a message with its cells, as text or as binary, where
-//! both mean the same value. A type that PostgreSQL does not have comes as text.
+//! In: columns of Arrow. Out: for each row a message with its cells, as text or in binary; both
+//! represent the same value. Types that PostgreSQL does not have are sent as text.
 //!
 //! ```text
 //! Int64 [1, NULL]   →   bigint: text "1", NULL; binary 00 00 00 00 00 00 00 01, NULL
@@ -23,7 +23,7 @@ use super::numeric;
 use super::reply::{Reply, ReplyColumn};
 use super::timestamp;
 
-/// Why an answer cannot be encoded. It is a bug; whoever asked learns what they learn of every
+/// An answer cannot be encoded. This is a defect; the client gets the same error as for every
 /// failure after a charge.
 #[derive(Debug)]
 pub(super) struct Unencoded;
@@ -41,7 +41,7 @@ pub(super) mod kinds {
     pub(crate) const OID: u32 = 26;
     pub(crate) const REGCLASS: u32 = 2205;
     pub(crate) const UNKNOWN: u32 = 705;
-    /// Arrays that drivers send when they ask about types and tables.
+    /// Arrays that drivers send in queries on types and tables.
     pub(crate) const INT4S: u32 = 1007;
     pub(crate) const INT8S: u32 = 1016;
     pub(crate) const NAMES: u32 = 1003;
@@ -58,7 +58,7 @@ pub(super) mod kinds {
     pub(crate) const NUMERIC: u32 = 1700;
 }
 
-/// The type of PostgreSQL for one of Arrow's, its bytes, and the type of Arrow that is encoded.
+/// The PostgreSQL type for an Arrow type, its number of bytes, and the Arrow type to encode.
 pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
     let micros = TimeUnit::Microsecond;
     match data_type {
@@ -88,7 +88,7 @@ pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
     }
 }
 
-/// Rows that are to be encoded.
+/// Rows to encode.
 #[derive(Debug, Clone)]
 pub(super) struct EncodedTable {
     pub(super) schema: SchemaRef,
@@ -96,9 +96,9 @@ pub(super) struct EncodedTable {
 }
 
 impl EncodedTable {
-    /// The rows of an answer; if more columns are asked for, with a column of errors behind each
-    /// column of numbers, and at the end, in each row the same, what the answer cost and what is
-    /// left.
+    /// The rows of an answer. If the client wants more columns, a column of errors follows each
+    /// column of numbers, and the last columns hold the cost of the answer and the remaining
+    /// budget, the same in each row.
     pub(super) fn of(answer: &Answer, with_more: bool) -> Result<Self, Unencoded> {
         let schema = shown(&answer.schema(), with_more);
         if !with_more {
@@ -136,17 +136,17 @@ fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
-/// The columns of what an answer cost and of what is left.
+/// The columns for the cost of an answer, and for the remaining budget.
 const PAID: [&str; 2] = ["hushql_cost", "hushql_left"];
 
-/// What an answer cost, and what is left, in the words of its receipt.
+/// The cost of an answer and the remaining budget, as in its receipt.
 fn paid(answer: &Answer) -> [Option<String>; 2] {
     let receipt = answer.receipt();
     let left = receipt.map(Receipt::left_text).filter(|left| !left.is_empty());
     [receipt.map(|receipt| receipt.spent.neat().to_string()), left]
 }
 
-/// The columns that are shown of an answer with these ones.
+/// The columns to show for an answer with these columns.
 pub(super) fn shown(schema: &SchemaRef, with_more: bool) -> SchemaRef {
     if !with_more {
         return SchemaRef::clone(schema);
@@ -155,7 +155,8 @@ pub(super) fn shown(schema: &SchemaRef, with_more: bool) -> SchemaRef {
         let error = is_number(field.data_type()).then(|| {
             Arc::new(Field::new(format!("{}_error", field.name()), DataType::Float64, true))
         });
-        // Whether a column may be NULL is not told, and must not keep an answer from being shown.
+        // Clients are not told whether a column may be NULL, and this must not prevent an answer
+        // from being shown.
         let own = Field::new(field.name(), field.data_type().clone(), true);
         std::iter::once(Arc::new(own)).chain(error)
     });
@@ -163,10 +164,10 @@ pub(super) fn shown(schema: &SchemaRef, with_more: bool) -> SchemaRef {
     Arc::new(Schema::new(fields.chain(paid).collect::<Vec<_>>()))
 }
 
-/// The format of each column: none are given for text, one for all, or one for each.
+/// The format of each column. The client gives none for text, one for all columns, or one for each.
 ///
 /// # Errors
-/// A sentence, for another number of formats or another format.
+/// A sentence, if the number of formats is wrong, or a format is unknown.
 pub(super) fn formats(given: &[i16], columns: usize) -> Result<Vec<i16>, &'static str> {
     if given.iter().any(|format| ![0, 1].contains(format)) {
         return Err("a format is 0 for text or 1 for binary");
@@ -179,7 +180,7 @@ pub(super) fn formats(given: &[i16], columns: usize) -> Result<Vec<i16>, &'stati
     }
 }
 
-/// What a client is told of the columns.
+/// The description of the columns for the client.
 pub(super) fn columns(schema: &SchemaRef, formats: &[i16]) -> Vec<ReplyColumn> {
     let formats = formats.iter().copied().chain(std::iter::repeat(0));
     let columns = schema.fields().iter().zip(formats).map(|(field, format)| {
@@ -189,7 +190,7 @@ pub(super) fn columns(schema: &SchemaRef, formats: &[i16]) -> Vec<ReplyColumn> {
     columns.collect()
 }
 
-/// Encoded rows, each a message.
+/// Encoded rows, one message each.
 #[derive(Debug, Default)]
 pub(super) struct EncodedRows {
     bytes: Vec<u8>,
@@ -207,7 +208,7 @@ impl EncodedRows {
         self.bytes.len()
     }
 
-    /// The messages of some rows.
+    /// The messages of a range of rows.
     pub(super) fn page(&self, from: usize, to: usize) -> &[u8] {
         let start = from.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);
         let end = to.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);
@@ -248,7 +249,7 @@ pub(super) fn texts(
         let cells = columns.iter().map(|column| {
             let mut cell = Vec::new();
             column.write(row, &mut cell)?;
-            // Behind four bytes of length; all of them set for NULL.
+            // After four bytes of length, which are all ones for NULL.
             Ok(match cell.split_at_checked(4) {
                 Some((length, text)) if length != [0xff; 4] => Some(text.to_vec()),
                 _ => None,
@@ -259,11 +260,11 @@ pub(super) fn texts(
     Ok(())
 }
 
-/// A column whose cells are written one by one.
+/// A column whose cells are encoded one by one.
 struct CellWriter {
     column: ArrayRef,
     nulls: Option<NullBuffer>,
-    /// The cells as texts, where the type has no form of its own.
+    /// The cells as texts, if the type has no format of its own.
     texts: Option<Vec<String>>,
     binary: bool,
 }
@@ -288,7 +289,7 @@ impl CellWriter {
             | DataType::LargeBinary => None,
             _ => Some(formatted(&column)?),
         };
-        // Those of a column without a type, and of a dictionary, are not in its own buffer.
+        // The NULLs of a column of the type NULL, and of a dictionary, are not in its own buffer.
         let nulls = column.logical_nulls();
         Ok(Self { column, nulls, texts, binary })
     }
@@ -391,7 +392,7 @@ fn put<const N: usize>(to: &mut Vec<u8>, bytes: [u8; N]) {
     to.extend_from_slice(&bytes);
 }
 
-/// A float as PostgreSQL writes it: the shortest digits that mean it.
+/// A float as PostgreSQL writes it: the shortest digits that yield the same value.
 fn float(value: f64, plain: &str, scientific: &str) -> String {
     let magnitude = value.abs();
     if value.is_nan() {
@@ -405,7 +406,7 @@ fn float(value: f64, plain: &str, scientific: &str) -> String {
     }
 }
 
-/// The cells of a column as Arrow writes them.
+/// The cells of a column in Arrow's text format.
 fn formatted(column: &ArrayRef) -> Result<Vec<String>, Unencoded> {
     let options = FormatOptions::default().with_null("NULL").with_display_error(false);
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options).map_err(|_| Unencoded)?;

@@ -1,8 +1,8 @@
-//! Values for the parameters of a statement that is described before it has any.
+//! Example values for the parameters of a statement that is described before it gets values.
 //!
-//! In: the types of parameters, and a refusal of a condition that no row can pass with the values
-//! that were tried. Out: other values, which the refusal names. The columns of an answer do not
-//! depend on values, but a value that no row has is refused at once.
+//! In: the types of parameters, and a refusal of a condition that no row can satisfy with the
+//! examples so far. Out: other values, taken from the refusal. The columns of an answer do not
+//! depend on values, but a value that no row can have is refused.
 //!
 //! ```text
 //! city = $1     'example 1' → refused: city is one of 'Oslo', 'Rome'     → 'Oslo'
@@ -12,7 +12,7 @@ use hushql::{Reason, Refusal, Value};
 
 use super::encode::kinds;
 
-/// Some value of each type, each another one. What is a fraction of a quantile lies between 0
+/// A value for each type, different for each parameter. The fraction of a quantile lies between 0
 /// and 1.
 pub(super) fn examples(types: &[u32], fractions: &[bool]) -> Vec<Value> {
     let of = |(at, kind): (usize, &u32)| {
@@ -31,14 +31,14 @@ pub(super) fn examples(types: &[u32], fractions: &[bool]) -> Vec<Value> {
     types.iter().enumerate().map(of).collect()
 }
 
-/// Another value for one of the parameters, whose value stands in a condition that no row can pass;
-/// `None` if the refusal names none.
+/// Another value for the parameter whose value made a condition unsatisfiable, with the parameter's
+/// position; `None` if the refusal suggests none.
 pub(super) fn nearer(refusal: &Refusal, values: &[Value]) -> Option<(usize, Value)> {
     if refusal.reason() != Reason::BadValue {
         return None;
     }
     let tried = literals(refusal.clause());
-    // What it may be stands in what to write instead; ends of a range stand in the sentence.
+    // The hint names allowed values; the message names the ends of a range.
     let named = [refusal.hint(), refusal.message()].into_iter().flat_map(literals);
     let named: Vec<Value> = named.collect();
     let at = values.iter().position(|value| tried.contains(value))?;
@@ -53,7 +53,7 @@ pub(super) fn nearer(refusal: &Refusal, values: &[Value]) -> Option<(usize, Valu
     Some((at, named.iter().find(is_other)?.clone()))
 }
 
-/// The texts and whole numbers of a condition.
+/// The texts and integers in a condition.
 fn literals(condition: &str) -> Vec<Value> {
     let mut all = Vec::new();
     for (at, piece) in condition.split('\'').enumerate() {

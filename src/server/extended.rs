@@ -1,10 +1,10 @@
-//! The extended protocol: statements that are prepared, get parameters, and are described before
-//! they run.
+//! The extended protocol: statements are prepared, bound to parameters, and described before they
+//! run.
 //!
-//! In: Parse, Bind, Describe, Execute, Close and Sync. Out: what they answer. Describe charges
-//! nothing and draws nothing: a query is planned as it would be for its charge, and rows that cost
-//! nothing are simply there. A portal runs once; Execute with a limit pages through what it
-//! answered. Another Bind is another portal, which is charged when it runs.
+//! In: Parse, Bind, Describe, Execute, Close and Sync. Out: the replies. Describe charges nothing
+//! and draws nothing: a query is planned as it would be for its charge, and rows that cost nothing
+//! are computed immediately. A portal runs once; Execute with a limit returns the next page of its
+//! answer. Another Bind makes another portal, which is charged when it runs.
 //!
 //! ```text
 //! Parse  SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE age > $1
@@ -26,7 +26,7 @@ use super::simple::{answered, complete};
 use super::statement_kind::{self, StatementKind, kind};
 use super::types;
 
-/// The most bytes of a prepared statement, and of all that a connection has.
+/// The most bytes of a prepared statement, and of all prepared statements of a connection.
 const MOST_BYTES: usize = 1 << 20;
 const MOST_BYTES_TOGETHER: usize = 16 << 20;
 
@@ -74,7 +74,7 @@ pub(super) fn parse(
     Ok(())
 }
 
-/// The prepared statement of this name.
+/// The prepared statement with this name.
 fn statement(desk: &Desk, name: &str) -> Result<Statement, Failed> {
     let known = desk.statements.get(name).cloned();
     known.ok_or_else(|| said("26000", format!("there is no prepared statement {name}")).into())
@@ -99,7 +99,7 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
         .collect::<Result<Vec<Value>, String>>()
         .map_err(|why| said("22P02", why))?;
     if matches!(kind(&sql), StatementKind::Fetch { .. }) && results.contains(&1) {
-        // The rows of a cursor are there as text; refused here, it does not move.
+        // The rows of a cursor are already encoded as text. Refused here, the cursor does not move.
         return Err(said("0A000", "the rows of a cursor come as text").into());
     }
     let (source, schema) = source(desk, &sql, values)?;
@@ -151,13 +151,13 @@ fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Fai
     }
 }
 
-/// The columns of a statement with some values for its parameters.
+/// The columns of a statement with example values for its parameters.
 fn described(
     desk: &mut Desk,
     sql: &str,
     mut values: Vec<Value>,
 ) -> Result<Option<arrow::datatypes::SchemaRef>, Failed> {
-    // Each value may have to be another one at both ends of a range.
+    // Each value may have to be replaced twice, for the two ends of a range.
     for _ in 0..values.len().saturating_mul(2) {
         match source(desk, sql, values.clone()) {
             Err(Failed::Engine(Error::Refused(refusal))) => match nearer(&refusal, &values) {
@@ -170,7 +170,7 @@ fn described(
     Ok(source(desk, sql, values)?.1)
 }
 
-/// Says what a statement or a portal is like. Nothing is charged for it.
+/// Describes a statement or a portal, without a charge.
 pub(super) fn describe(
     desk: &mut Desk,
     named: StatementOrPortal,
@@ -179,7 +179,7 @@ pub(super) fn describe(
     match named {
         StatementOrPortal::Statement => {
             let Statement { sql, types } = statement(desk, name)?;
-            // The columns do not depend on the values of parameters, but for their types.
+            // The columns depend on the types of parameters, not on their values.
             let values = examples(&types, &types::fractions(&sql));
             let schema = match kind(&sql) {
                 StatementKind::Query => catalog::columns(desk, &sql, &values)?,
@@ -209,7 +209,7 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Runs a portal, or goes on with what it answered.
+/// Runs a portal, or continues with its answer.
 pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), Failed> {
     let Some(portal) = desk.portals.get(name) else {
         return Err(said("34000", format!("there is no portal {name}")).into());
@@ -229,7 +229,8 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
                 let answer = desk.queried(async move { query.execute().await })?;
                 desk.record(&sql, "00000", Some(&answer));
                 answer.remarks().for_each(|remark| desk.notice(remark));
-                // The columns are those that were told: the settings may have changed since.
+                // The columns must be those that were described, even if settings have changed
+                // since.
                 let fields = answer.schema().fields().len();
                 let with = schema.is_some_and(|schema| schema.fields().len() != fields);
                 (encode::EncodedTable::of(&answer, with).map_err(|_| after_charge())?, "SELECT")
@@ -255,7 +256,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
     Ok(())
 }
 
-/// Runs a statement that was told to have no columns.
+/// Runs a statement that was described as having no columns.
 fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
     match run(desk, sql)? {
         outcome @ (StatementOutcome::Nothing
@@ -267,8 +268,8 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
             if let Some(answer) = &answer {
                 answer.remarks().for_each(|remark| desk.notice(remark));
             }
-            // A sentence about what was stored is a notice; an answer that could not be stored is
-            // paid for, and has to be shown.
+            // A sentence about stored data is a notice. An answer that could not be stored is paid
+            // for, so it has to be shown.
             let is_summary = ["release_table", "file"]
                 .contains(&table.schema.fields().first().map_or("", |first| first.name()));
             if !is_summary {
@@ -287,14 +288,14 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
             reply.complete(&tag);
         }
     }
-    // What ran does not run again.
+    // A portal runs only once.
     if let Some(portal) = desk.portals.get_mut(name) {
         portal.source = PortalSource::Text(String::new());
     }
     Ok(())
 }
 
-/// Forgets a statement or a portal; one that does not exist is no error.
+/// Forgets a statement or a portal. Closing a missing one is not an error.
 pub(super) fn close(desk: &mut Desk, named: StatementOrPortal, name: &str) {
     match named {
         StatementOrPortal::Statement => drop(desk.statements.remove(name)),

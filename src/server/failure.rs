@@ -1,16 +1,16 @@
-//! What a client is told of an error: SQLSTATE, sentence, hint and place.
+//! Errors as clients see them: SQLSTATE, sentence, hint and position.
 //!
-//! In: an error of the engine. Out: fields of the protocol. Everything that failed after a charge
-//! has one code and one sentence, whatever failed.
+//! In: an error of the engine. Out: fields of the protocol. All failures after a charge have the
+//! same code and the same sentence.
 //!
-//! | code | of |
+//! | code | stands for |
 //! |---|---|
 //! | `42601` | a text that does not parse |
-//! | `42P01` `42703` `42883` `42803` | an unknown table, column or function; a column beside an aggregate |
+//! | `42P01` `42703` `42883` `42803` | an unknown table, column or function; an ungrouped column next to an aggregate |
 //! | `HQ001` … | a refusal, by its own code |
-//! | `42501` | a statement of owners |
+//! | `42501` | a statement that only owners may run |
 //! | `53400` | a budget that does not suffice |
-//! | `58000` | whatever failed after the charge |
+//! | `58000` | any failure after the charge |
 
 use hushql::{BindError, Error, Reason, ScriptStatement};
 
@@ -26,12 +26,12 @@ pub(super) fn hinted(code: &str, message: impl Into<String>, hint: impl Into<Str
     Said { hint: Some(hint.into()), ..said(code, message) }
 }
 
-/// What failed after a charge.
+/// A failure after a charge.
 pub(super) fn after_charge() -> Said {
     told(&Error::Execution, "", None, true)
 }
 
-/// What a client is told of an error in a text, or in one statement of it.
+/// An error in a text, or in one of its statements, as the client sees it.
 pub(super) fn told(
     error: &Error,
     text: &str,
@@ -75,7 +75,7 @@ fn code(error: &Error, is_owner: bool) -> String {
     code.to_owned()
 }
 
-/// Whether a refusal is that of a statement which only owners may run.
+/// Whether a refusal says that only owners may run a statement.
 fn is_owners(hint: &str, message: &str) -> bool {
     message.contains("only owners")
         || message.contains("only the owner")
@@ -95,7 +95,7 @@ fn bind(error: &BindError) -> &'static str {
     }
 }
 
-/// The number of the character at a line and a column, all from 1.
+/// The position of the character at a line and a column. All of them count from 1.
 fn character(text: &str, (line, column): (u64, u64)) -> usize {
     let (line, column) = (usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1));
     let before = text.split_inclusive('\n').take(line.saturating_sub(1));

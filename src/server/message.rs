@@ -1,8 +1,8 @@
-//! The messages of a client, as the protocol of PostgreSQL (version 3) frames them.
+//! The messages of a client, in the frames of PostgreSQL's protocol (version 3).
 //!
-//! In: a stream of bytes from somebody who may be hostile. Out: one message after the other, each
-//! read within its own length, or an error of the protocol. Nothing is allocated for a length
-//! before it is looked at, and nothing is converted: a text that is not UTF-8 is an error.
+//! In: a stream of bytes from a client that may be hostile. Out: one message after the other, each
+//! read within its own length, or a protocol error. A length is checked before memory is allocated
+//! for it, and nothing is converted: a text that is not UTF-8 is an error.
 //!
 //! ```text
 //! 'Q' 00 00 00 0D  SELECT 1 00   →   Message::Query("SELECT 1")
@@ -13,11 +13,11 @@ use std::io::{self, Read};
 /// The longest first message of a connection.
 const LONGEST_STARTUP: usize = 10_000;
 
-/// The longest message before somebody is logged in.
+/// The longest message before log-in.
 pub(super) const LONGEST_BEFORE_LOG_IN: usize = 4_096;
 
-/// The longest message of somebody who is logged in: a statement has at most a megabyte, and as
-/// much of parameters.
+/// The longest message after log-in: a statement has at most a megabyte, and so have its
+/// parameters.
 pub(super) const LONGEST: usize = 4 << 20;
 
 const SSL: i32 = 80_877_103;
@@ -25,12 +25,12 @@ const GSS: i32 = 80_877_104;
 const CANCEL: i32 = 80_877_102;
 const PROTOCOL_3: i32 = 3 << 16;
 
-/// Why no message came.
+/// Why there is no message.
 #[derive(Debug)]
 pub(super) enum Broken {
     /// The connection has ended, or was silent for too long.
     Ended,
-    /// It is not a message.
+    /// The bytes are not a message.
     Protocol(&'static str),
 }
 
@@ -43,17 +43,17 @@ impl From<io::Error> for Broken {
 /// The first message of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Startup {
-    /// It asks for TLS.
+    /// A request for TLS.
     Tls,
-    /// It asks for an encryption by GSSAPI.
+    /// A request for GSSAPI encryption.
     Gss,
-    /// It cancels the statement of another connection.
+    /// A request to cancel the statement of another connection.
     Cancel { process: i32, secret: i32 },
-    /// It begins a session with these parameters.
+    /// The beginning of a session with these parameters.
     Session { minor: i32, parameters: Vec<(String, String)> },
 }
 
-/// What a prepared statement or a portal is called for.
+/// Whether a message is about a prepared statement or a portal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatementOrPortal {
     /// A prepared statement.
@@ -71,25 +71,25 @@ pub(super) enum Message {
     Query(String),
     /// Prepares a statement.
     Parse { name: String, sql: String, types: Vec<u32> },
-    /// Makes a portal of a prepared statement and its parameters.
+    /// Makes a portal from a prepared statement and its parameters.
     Bind(Bind),
-    /// Asks for columns.
+    /// Asks for the columns.
     Describe(StatementOrPortal, String),
-    /// Runs a portal, for at most so many rows; 0 for all.
+    /// Runs a portal, for at most `rows` rows; 0 for all.
     Execute { portal: String, rows: usize },
-    /// Forgets.
+    /// Forgets a statement or a portal.
     Close(StatementOrPortal, String),
-    /// Asks for what is ready.
+    /// Asks for all finished replies.
     Flush,
     /// Ends a series of messages.
     Sync,
     /// Ends the connection.
     Terminate,
-    /// What belongs to a COPY from the client, which there is not.
+    /// Part of a COPY from the client, which is not supported.
     CopyIn,
 }
 
-/// A portal to be made.
+/// The portal to make.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) portal: String,
@@ -132,7 +132,7 @@ pub(super) fn startup(from: &mut impl Read) -> Result<Startup, Broken> {
 pub(super) fn next(from: &mut impl Read, longest: usize) -> Result<Message, Broken> {
     let mut kind = [0];
     from.read_exact(&mut kind)?;
-    // Whoever begins a message ends it: what is unknown is not read.
+    // A message has to be read to its end, so an unknown kind is not read at all.
     if !b"pQPBDECHSXdcf".contains(&kind[0]) {
         return Err(Broken::Protocol("the kind of this message is unknown"));
     }
@@ -180,14 +180,14 @@ pub(super) fn next(from: &mut impl Read, longest: usize) -> Result<Message, Brok
     }
 }
 
-/// The fields of a client's first message of a log-in: the mechanism, and what it says.
+/// The fields of a client's first message of a log-in: the mechanism and its data.
 pub(super) fn first_of_log_in(body: &[u8]) -> Result<(String, Vec<u8>), Broken> {
     let mut fields = Fields(body);
     let (mechanism, said) = (fields.text()?, fields.value()?);
     fields.end((mechanism, said.unwrap_or_default()))
 }
 
-/// The length of a message, without itself.
+/// The length of a message, without its length field.
 fn length(from: &mut impl Read) -> Result<usize, Broken> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
@@ -195,7 +195,7 @@ fn length(from: &mut impl Read) -> Result<usize, Broken> {
     length.and_then(|n| n.checked_sub(4)).ok_or(Broken::Protocol("a length is wrong"))
 }
 
-/// The bytes of a message, which are asked for as they come.
+/// The body of a message. Memory is allocated as the bytes arrive.
 fn body(from: &mut impl Read, length: usize, longest: usize) -> Result<Vec<u8>, Broken> {
     if length > longest {
         return Err(Broken::Protocol("the message is too long"));
@@ -208,7 +208,7 @@ fn body(from: &mut impl Read, length: usize, longest: usize) -> Result<Vec<u8>, 
     }
 }
 
-/// What is left of a message.
+/// The unread rest of a message.
 struct Fields<'a>(&'a [u8]);
 
 const SHORT: Broken = Broken::Protocol("a message ends too early");
@@ -232,7 +232,7 @@ impl<'a> Fields<'a> {
         Ok(i16::from_be_bytes(self.array()?))
     }
 
-    /// A number of things, each of two bytes or more.
+    /// A count of items that have at least two bytes each.
     fn count(&mut self) -> Result<usize, Broken> {
         let count = usize::from(u16::from_be_bytes(self.array()?));
         if count > self.0.len() / 2 { Err(SHORT) } else { Ok(count) }
@@ -271,7 +271,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The message, if nothing is left.
+    /// The message, if no bytes are left.
     fn end<T>(self, message: T) -> Result<T, Broken> {
         match self.0.is_empty() {
             true => Ok(message),
@@ -360,8 +360,8 @@ mod tests {
         assert!(matches!(startup(&mut &b"\x7f\xff\xff\xff"[..]), Err(Broken::Protocol(_))));
     }
 
-    /// Every prefix, and every change of one byte, of some messages: an answer or an error, and
-    /// never more than the message.
+    /// Every prefix and every change of one byte of some messages yields a message or an error, and
+    /// never reads beyond the message.
     #[test]
     fn no_bytes_break_the_reader() {
         let messages = [

@@ -1,8 +1,8 @@
-//! `/health` and `/metrics`, for whoever watches over the server on its own machine.
+//! `/health` and `/metrics`, for monitoring on the server's own machine.
 //!
-//! In: HTTP on a loopback address. Out: whether the server answers, and numbers of connections and
-//! statements in all. They hold nothing of rows, budgets, roles or single statements: a number that
-//! followed from somebody's question would tell it.
+//! In: HTTP on a loopback address. Out: whether the server answers, and total counts of connections
+//! and statements. They contain nothing about rows, budgets, roles or single statements, because a
+//! number that depends on a query could reveal the query.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use super::connections::House;
 
-/// The longest head of a request, and the time for it.
+/// The longest head of a request, and the time limit for it.
 const LONGEST: usize = 4_096;
 const TIME: Duration = Duration::from_secs(2);
 
-/// Serves on a thread of its own; the address that it got.
+/// Serves on a thread of its own, and returns the bound address.
 ///
 /// # Errors
-/// A sentence, for an address that other machines reach or that is taken.
+/// A sentence, if other machines can reach the address, or if it is in use.
 pub(super) fn serve(house: &Arc<House>, address: SocketAddr) -> Result<SocketAddr, String> {
     if !address.ip().is_loopback() {
         return Err(format!("{address}: metrics are told on 127.0.0.1 or ::1 only"));
@@ -30,7 +30,8 @@ pub(super) fn serve(house: &Arc<House>, address: SocketAddr) -> Result<SocketAdd
     let house = Arc::clone(house);
     let serving = move || {
         for socket in listener.incoming().flatten() {
-            // One after the other: whoever is slow makes only others of their kind wait.
+            // Requests are answered one after the other, so a slow client delays only other
+            // requests for metrics.
             let _ = answer(&house, socket);
         }
     };
@@ -40,7 +41,7 @@ pub(super) fn serve(house: &Arc<House>, address: SocketAddr) -> Result<SocketAdd
 
 fn answer(house: &House, mut socket: TcpStream) -> io::Result<()> {
     let end = Instant::now() + TIME;
-    // A client that drips has as much time as any other.
+    // A client that sends its bytes slowly has no more time than any other.
     let left = || match end.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
         left => Ok(Some(left)),
@@ -59,7 +60,7 @@ fn answer(house: &House, mut socket: TcpStream) -> io::Result<()> {
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
-    // It is short enough for the system to take it at once.
+    // The answer is so short that the system accepts it immediately.
     socket.set_write_timeout(left()?)?;
     socket.write_all(answer.as_bytes())
 }

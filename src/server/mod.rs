@@ -1,9 +1,9 @@
 //! A server that speaks the protocol of PostgreSQL: a guest of the library, which uses what any
 //! program can import.
 //!
-//! In: an engine, addresses and limits. Out: answers to whoever has logged in as a role of the
-//! vault, and to the owner on a socket of their own. Each connection has a thread; statements run
-//! on the program's runtime, like those of the shell, and pay as those do.
+//! In: an engine, addresses and limits. Out: answers to clients that log in as a role of the vault,
+//! and to the owner on a separate socket. Each connection has a thread. Statements run on the
+//! program's runtime, like those of the shell, and are charged in the same way.
 //!
 //! ```text
 //! accept ─▶ connection (TLS, log-in) ─▶ simple | extended ─▶ run ─▶ hushql::Session ─▶ encode ─▶ reply
@@ -54,10 +54,10 @@ mod tls;
 mod turns;
 mod types;
 
-/// Where a server listens, and what it allows.
+/// Where a server listens, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// The address for roles; port 0 takes a free one.
+    /// The address for roles; port 0 means a free one.
     pub(crate) listen: SocketAddr,
     /// The folder for the owner's socket.
     pub(crate) owner_socket: Option<PathBuf>,
@@ -71,7 +71,7 @@ pub(crate) struct Options {
     pub(crate) audit: Option<PathBuf>,
     /// The address for `/health` and `/metrics`.
     pub(crate) metrics: Option<SocketAddr>,
-    /// How long statements may go on once the server stops.
+    /// How long statements may go on after the server is told to stop.
     pub(crate) grace: Duration,
 }
 
@@ -80,27 +80,28 @@ pub(crate) struct Options {
 pub(crate) enum Certificate {
     /// These files, in PEM.
     Given { certificate: PathBuf, key: PathBuf },
-    /// The server makes one in this folder, or takes the one that it made there before.
+    /// The server makes one in this folder, or reuses the one that it made there before.
     SelfMade(PathBuf),
 }
 
-/// Room on a connection's stack: the parser takes another one where less than 4 MiB are left.
+/// The stack size of a connection's thread. The parser takes a second stack if less than 4 MiB are
+/// left.
 const STACK: usize = 8 << 20;
 
-/// The pause between attempts to accept a connection where the system has none left to give.
+/// The pause between attempts to accept a connection when the system has no resources left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often the server looks whether the vault can still be used.
+/// How often the server checks whether the vault can still be used.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What is said when a server ends because of its disk.
+/// The message when a server ends because of its disk.
 const LOST: &str = "the vault could not be synced to its disk, and what it shows since may be in memory alone: the server ends; look at the disk, and start the server again (a supervisor should)";
 
 /// Serves until the program is told to stop, or the vault cannot be used any more. `tell` gets a
-/// sentence for each place where it listens.
+/// sentence for each listening address.
 ///
 /// # Errors
-/// A sentence, where an address, a folder or a file cannot be used, and after a failed sync of the
+/// A sentence, if an address, a folder or a file cannot be used, and after a failed sync of the
 /// vault.
 pub(crate) async fn serve(
     engine: Engine,
@@ -162,14 +163,14 @@ pub(crate) async fn serve(
         tokio::time::sleep(PAUSE).await;
     }
     if let Some(path) = path {
-        // The next start removes one that is left.
+        // If this fails, the next start removes it.
         let _ = std::fs::remove_file(path);
     }
     ended
 }
 
-/// Waits until the vault cannot be used any more: only a program that starts reads it from the
-/// disk.
+/// Waits until the vault cannot be used any more. Only a restarted program reads it from the disk
+/// again.
 async fn lost(engine: &Engine) {
     while !engine.needs_restart() {
         tokio::time::sleep(LOOK).await;
@@ -195,7 +196,7 @@ fn accept(
                     connection::serve(&house, socket, from);
                 }
             };
-            // Without a thread, the connection ends.
+            // If no thread can be started, the connection ends.
             let _ = thread::Builder::new().stack_size(STACK).spawn(serving);
         }
     };
@@ -203,7 +204,7 @@ fn accept(
     started.map(drop).map_err(|error| error.to_string())
 }
 
-/// The owner's socket, in a folder that nobody else can enter.
+/// The owner's socket, in a folder that no other user can enter.
 #[cfg(unix)]
 fn owners(
     house: &Arc<House>,
@@ -218,7 +219,7 @@ fn owners(
         std::fs::DirBuilder::new().mode(0o700).create(folder).map_err(failed)?;
     }
     let found = std::fs::symlink_metadata(folder).map_err(failed)?;
-    // psql takes a folder by its whole path only: another word is the name of a machine.
+    // psql accepts a folder only by its absolute path: other words are host names.
     let whole = std::path::absolute(folder).map_err(failed)?;
     let not_alone = || {
         format!(
@@ -230,7 +231,7 @@ fn owners(
         return Err(not_alone());
     }
     let path = folder.join(format!(".s.PGSQL.{port}"));
-    // One that a server left behind, to which nobody listens any more.
+    // A socket that a server left behind, and that nobody listens to any more.
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {
         if std::os::unix::net::UnixStream::connect(&path).is_ok() {
             return Err(format!("{}: another server listens there", path.display()));
@@ -238,7 +239,8 @@ fn owners(
         std::fs::remove_file(&path).map_err(failed)?;
     }
     let listener = UnixListener::bind(&path).map_err(failed)?;
-    // Nobody connects before this: the folder is the owner's alone, or the socket goes.
+    // Nobody can connect before this: the folder belongs to the owner alone, or the socket is
+    // removed.
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
     let own = std::fs::symlink_metadata(&path).map_err(failed)?;
     let now = std::fs::symlink_metadata(folder).map_err(failed)?;
@@ -261,10 +263,10 @@ fn owners(_: &Arc<House>, _: &Path, _: u16, _: &impl Fn(&str)) -> Result<PathBuf
     Err("this system has no sockets in folders".to_owned())
 }
 
-/// Raises the limit of open files to what the connections may need.
+/// Raises the limit of open files to the number that the connections may need.
 ///
 /// # Errors
-/// A sentence, where the system does not allow as many.
+/// A sentence, if the system does not allow so many.
 #[cfg(unix)]
 fn have_descriptors(needed: u64, connections: usize) -> Result<(), String> {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};

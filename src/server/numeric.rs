@@ -19,7 +19,7 @@ pub(super) fn write(text: &str, to: &mut Vec<u8>) -> Option<()> {
     if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
         return None;
     }
-    // Four digits at a time, from the point on in both directions.
+    // Groups of four digits, from the point outward in both directions.
     let whole = format!("{}{whole}", "0".repeat((4 - whole.len() % 4) % 4));
     let padded = format!("{fraction}{}", "0".repeat((4 - fraction.len() % 4) % 4));
     let mut groups: Vec<i16> = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn write(text: &str, to: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Reads a decimal of at most so many characters; `None` for NaN, an infinity, or what is not one.
+/// Reads a decimal of at most `longest` characters; `None` for NaN, infinities and invalid bytes.
 pub(super) fn read(bytes: &[u8], longest: i32) -> Option<String> {
     let mut shorts = bytes.chunks(2).map(|pair| Some(i16::from_be_bytes(pair.try_into().ok()?)));
     let mut short = || shorts.next().flatten();

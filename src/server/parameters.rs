@@ -1,7 +1,7 @@
-//! The parameters of a statement: values that a client sends beside it.
+//! The parameters of a statement: values that a client sends separately.
 //!
-//! In: the number of a type, a format and bytes. Out: a [`Value`], which becomes a literal of the
-//! syntax tree. Nothing of it is read as SQL. A value that is not one of its type is an error.
+//! In: the number of a type, a format and bytes. Out: a [`Value`], which becomes a literal in the
+//! syntax tree. It is never parsed as SQL. A value that does not have its type is an error.
 //!
 //! ```text
 //! int4, binary, 00 00 00 28   →   Value::Integer(40)
@@ -12,10 +12,10 @@ use hushql::Value;
 use super::encode::kinds;
 use super::{numeric, timestamp};
 
-/// A parameter as a value; `None` for bytes that are not of this type.
+/// A parameter as a value.
 ///
 /// # Errors
-/// A sentence for a type that is not known, and for bytes that are not of this type.
+/// A sentence, if the type is unknown, or the bytes are not a value of it.
 pub(super) fn value(kind: u32, format: i16, bytes: Option<&[u8]>) -> Result<Value, String> {
     let Some(bytes) = bytes else { return Ok(Value::Null) };
     let read = if format == 1 { binary(kind, bytes) } else { text(kind, bytes) };
@@ -45,7 +45,7 @@ fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         kinds::NUMERIC => decimal(&written_out(text.trim()).ok_or(WRONG)?),
         kinds::BYTEA => Err("bytea is not a type of parameters"),
         kinds::TIMESTAMPTZ => Ok(Value::Text(timestamp::in_utc(text))),
-        // Whatever else it is, it is a text, as a literal in single quotes is.
+        // Any other value is a text, like a literal in single quotes.
         _ => Ok(Value::Text(text.to_owned())),
     }
 }
@@ -69,7 +69,7 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         | kinds::TEXTS
         | kinds::VARCHARS => array(bytes).map(Value::Text),
         kinds::INT8 => Ok(Value::Integer(i64::from_be_bytes(of_size(bytes)?))),
-        // The float that is written with the same digits.
+        // The double that is written with the same digits.
         kinds::FLOAT4 => {
             let digits = f32::from_be_bytes(of_size(bytes)?).to_string();
             digits.parse().map(Value::Float).map_err(|_| WRONG)
@@ -91,8 +91,8 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
     }
 }
 
-/// An array of one dimension, as PostgreSQL writes it: `{1,"a b"}`. Only questions about the
-/// catalog take one.
+/// An array of one dimension, as PostgreSQL writes it: `{1,"a b"}`. Only queries on the catalog
+/// take one.
 fn array(bytes: &[u8]) -> Result<String, &'static str> {
     let mut rest = bytes;
     let mut int = |count: usize| {
@@ -106,8 +106,8 @@ fn array(bytes: &[u8]) -> Result<String, &'static str> {
     if dimensions == 0 {
         return Ok("{}".to_owned());
     }
-    // Bytes of an element are at least those of its length, so that no length is believed that is
-    // not there.
+    // Each element has at least the bytes of its length field, so a count larger than the message
+    // is refused.
     let (count, _) = (number(int(4)?)?, int(4)?);
     let is_one = [kinds::INT4, kinds::INT8, kinds::NAME, kinds::OID, kinds::TEXT, kinds::VARCHAR];
     if dimensions != 1 || !is_one.contains(&element) {
@@ -131,8 +131,8 @@ fn array(bytes: &[u8]) -> Result<String, &'static str> {
     if rest.is_empty() { Ok(format!("{{{}}}", texts.join(","))) } else { Err(WRONG) }
 }
 
-/// The digits of a number in scientific notation, as programs send small and large decimals:
-/// 0.0000001 for `1E-7`. Other texts stay as they are.
+/// The digits of a number in scientific notation, which programs use for small and large decimals:
+/// 0.0000001 for `1E-7`. Other texts stay unchanged.
 fn written_out(text: &str) -> Option<String> {
     const FAR: i64 = 64;
     let Some((number, exponent)) = text.split_once(['e', 'E']) else {
@@ -152,7 +152,7 @@ fn written_out(text: &str) -> Option<String> {
         return Some("0".to_owned());
     }
     let point = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
-    // More digits than a decimal has.
+    // A decimal does not have so many digits.
     let point = usize::try_from(point.checked_add(FAR)?).ok().filter(|at| *at <= 4 * 64)?;
     let zeros = "0".repeat(64);
     let wide = format!("{zeros}{digits}{}", "0".repeat(point.saturating_sub(64 + digits.len())));

@@ -1,20 +1,19 @@
 //! The messages of the server.
 //!
-//! In: what is to be said. Out: bytes in a buffer, which leaves in one piece: an answer is encoded
-//! as a whole before its first byte leaves, so that no answer breaks off for what one of its values
-//! is like.
+//! In: the contents of messages. Out: bytes in a buffer, which is sent in one piece. An answer is
+//! encoded completely before its first byte is sent, so that no value makes an answer break off.
 
 use std::fmt::Write as _;
 
-/// A column of an answer, as a client is told of it.
+/// The description of an answer's column for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReplyColumn {
     pub(super) name: String,
     /// The number of its type.
     pub(super) kind: u32,
-    /// The bytes of a value; -1 where they vary.
+    /// The bytes of a value; -1 if they vary.
     pub(super) size: i16,
-    /// 0 text, 1 binary.
+    /// 0 for text, 1 for binary.
     pub(super) format: i16,
 }
 
@@ -25,7 +24,7 @@ pub(super) struct Said {
     pub(super) code: String,
     pub(super) message: String,
     pub(super) hint: Option<String>,
-    /// The character of the statement, from 1.
+    /// The position of the character in the statement, from 1.
     pub(super) position: Option<usize>,
 }
 
@@ -36,7 +35,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// The bytes, which are no longer here.
+    /// Takes the bytes out of the buffer.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -49,7 +48,7 @@ impl Reply {
         self.bytes.is_empty()
     }
 
-    /// Adds the messages of another one.
+    /// Appends encoded messages.
     pub(super) fn append(&mut self, other: &[u8]) {
         self.bytes.extend_from_slice(other);
     }
@@ -95,7 +94,7 @@ impl Reply {
         });
     }
 
-    /// Somebody is logged in.
+    /// The log-in succeeded.
     pub(super) fn logged_in(&mut self) {
         self.message(b'R', |to| int(to, 0));
     }
@@ -107,7 +106,7 @@ impl Reply {
         });
     }
 
-    /// What a client needs to cancel a statement of this connection.
+    /// The key with which a client can cancel a statement of this connection.
     pub(super) fn key(&mut self, process: i32, secret: i32) {
         self.message(b'K', |to| {
             int(to, process);
@@ -115,7 +114,7 @@ impl Reply {
         });
     }
 
-    /// The newest minor version that is spoken, and the options that are not known.
+    /// The newest minor version that the server speaks, and the unknown options.
     pub(super) fn negotiate(&mut self, unknown: &[&str]) {
         self.message(b'v', |to| {
             int(to, 3 << 16);
@@ -124,7 +123,7 @@ impl Reply {
         });
     }
 
-    /// The next statement may come; within BEGIN and COMMIT or not.
+    /// The server is ready for the next statement, within a transaction or not.
     pub(super) fn ready(&mut self, in_transaction: bool) {
         self.message(b'Z', |to| to.push(if in_transaction { b'T' } else { b'I' }));
     }
@@ -196,7 +195,7 @@ impl Reply {
         });
     }
 
-    /// A COPY to the client begins, of so many columns, as text or in binary.
+    /// A COPY to the client begins, with this number of columns, as text or in binary.
     pub(super) fn copy_begins(&mut self, columns: usize, binary: bool) {
         self.message(b'H', |to| {
             to.push(binary.into());
@@ -222,7 +221,7 @@ fn short(to: &mut Vec<u8>, value: usize) {
     to.extend_from_slice(&u16::try_from(value).unwrap_or(u16::MAX).to_be_bytes());
 }
 
-/// A text, which ends at a zero of its own.
+/// A text, up to its first zero byte.
 fn text(to: &mut Vec<u8>, text: &str) {
     to.extend(text.bytes().take_while(|byte| *byte != 0));
     to.push(0);

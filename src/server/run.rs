@@ -68,8 +68,8 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed
             let table = texts(&[(&name, vec![value])])?;
             Ok(StatementOutcome::Rows { table, tag: "SHOW", answer: None })
         }
-        // Plans, sequences and temporary tables are nothing here: the rows of portals are paid for,
-        // and stay.
+        // Plans, sequences and temporary tables do not exist here. The rows of portals are paid
+        // for, and stay.
         StatementKind::Discard(Some(tag)) => done(tag),
         StatementKind::Discard(None) => {
             desk.statements.clear();
@@ -138,18 +138,18 @@ fn query_answer(desk: &Desk, sql: &str) -> Result<Answer, Failed> {
     desk.queried(async move { session.query(&text).await })
 }
 
-/// The rows of an answer as this connection wants them.
+/// The rows of an answer, in the form that the settings of this connection ask for.
 pub(super) fn shown(desk: &Desk, answer: &Answer) -> Result<EncodedTable, Failed> {
     Ok(EncodedTable::of(answer, desk.with_errors()).map_err(|_| after_charge())?)
 }
 
-/// An explanation, a line in each row.
+/// An explanation, one row for each line.
 fn explained(text: &str, tag: &'static str) -> Result<StatementOutcome, Failed> {
     let lines = text.lines().map(str::to_owned).collect();
     Ok(StatementOutcome::Rows { table: texts(&[("explanation", lines)])?, tag, answer: None })
 }
 
-/// The word of the tag of a statement that answers with rows.
+/// The tag of a statement that answers with rows.
 fn tag(sql: &str) -> &'static str {
     let first: String = words(sql).chars().take_while(|c| c.is_alphabetic()).collect();
     match first.as_str() {
@@ -168,8 +168,8 @@ fn words(sql: &str) -> String {
     words.take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// Settings whose values are checked, with what they may be; any value is kept of the others, which
-/// change nothing.
+/// Settings whose values are checked, with the allowed values. All other settings take any value,
+/// and have no effect.
 const CHECKED: [(&str, &[&str]); 6] = [
     ("bytea_output", &["hex"]),
     ("client_encoding", &["utf8", "utf-8", "unicode"]),
@@ -179,7 +179,7 @@ const CHECKED: [(&str, &[&str]); 6] = [
     ("statement_timeout", &["0", "0ms", "0s"]),
 ];
 
-/// Settings that clients write and that have no effect here.
+/// Settings that clients send, and that have no effect here.
 const IGNORED: [&str; 11] = [
     "enable_nestloop",
     "enable_seqscan",
@@ -226,7 +226,7 @@ fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<StatementOu
     Ok(StatementOutcome::Done("SET".to_owned()))
 }
 
-/// A cursor is a portal whose rows are there from its declaration on.
+/// Declares a cursor: a portal whose rows are computed when it is declared.
 fn declare(
     desk: &mut Desk,
     sql: &str,
@@ -260,8 +260,8 @@ fn declare(
     Ok(StatementOutcome::Declared(answer))
 }
 
-/// Refuses one more portal where there are too many, or where they hold too much: before anything
-/// is charged for it.
+/// Refuses another portal if there are too many, or if they hold too much, before anything is
+/// charged for it.
 pub(super) fn may_hold(desk: &Desk) -> Result<(), Failed> {
     if desk.portals.len() >= MOST_PORTALS {
         return Err(said("54000", "a connection has at most 100 portals and cursors").into());
@@ -269,7 +269,7 @@ pub(super) fn may_hold(desk: &Desk) -> Result<(), Failed> {
     may_store(desk)
 }
 
-/// Refuses to run a portal where others hold too much.
+/// Refuses to run a portal if the others hold too much.
 pub(super) fn may_store(desk: &Desk) -> Result<(), Failed> {
     match desk.held() < MOST_HELD {
         true => Ok(()),

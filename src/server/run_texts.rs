@@ -1,4 +1,4 @@
-//! Rows of texts, which the server itself answers with.
+//! Rows of texts, for answers of the server itself.
 
 use std::sync::Arc;
 

@@ -1,9 +1,8 @@
-//! A certificate that the server makes for itself, for trying TLS where nobody gives one.
+//! A certificate that the server makes for itself, to try TLS without another certificate.
 //!
 //! In: a folder, and the address where the server listens. Out: the files of a key and of a
-//! certificate, which are made where the folder has none, never written over, and used again by the
-//! next start. Nobody vouches for the certificate: a client trusts it because somebody gave it the
-//! file.
+//! certificate. They are made if the folder has none, never overwritten, and reused by the next
+//! start. No authority signs the certificate: a client trusts it because it got the file.
 //!
 //! ```text
 //! self-made.key   0600, ECDSA on P-256      self-made.crt   localhost, this machine's name and addresses, for a year
@@ -31,18 +30,18 @@ use super::tls::element;
 const KEY: &str = "self-made.key";
 const CERTIFICATE: &str = "self-made.crt";
 
-/// For how many days a certificate is good.
+/// How many days a certificate is valid.
 const DAYS: u64 = 365;
 
-/// The characters of a line of PEM.
+/// The length of a line of PEM.
 const LINE: usize = 64;
 
-/// The certificate in this folder and its key, made for this address if they are not there. `tell`
-/// hears where the certificate is.
+/// The certificate in this folder and its key, made for this address if they do not exist. `tell`
+/// gets a sentence with the path of the certificate.
 ///
 /// # Errors
-/// A sentence, where they cannot be made or read, where one of the two is missing, where others may
-/// read the key, and where the certificate's time is over.
+/// A sentence, if they cannot be made or read, if one of the two is missing, if other users may
+/// read the key, or if the certificate has expired.
 pub(super) fn files(
     folder: &Path,
     address: IpAddr,
@@ -51,7 +50,7 @@ pub(super) fn files(
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let folder = std::path::absolute(folder).map_err(|error| shown(folder, &error))?;
     let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
-    // A file that cannot be looked at is there.
+    // A file that cannot be examined counts as existing.
     let is_there = |path: &Path| path.try_exists().unwrap_or(true);
     match (is_there(&certificate), is_there(&key)) {
         (true, true) => {
@@ -75,7 +74,7 @@ pub(super) fn files(
             let made = made(&names, Utc::now())?;
             write(&key, 0o600, "PRIVATE KEY", &made.key)?;
             if let Err(error) = write(&certificate, 0o644, "CERTIFICATE", &made.certificate) {
-                // It is of no use alone, and the next start makes both.
+                // The key is useless without its certificate. The next start makes both.
                 let _ = std::fs::remove_file(&key);
                 return Err(error);
             }
@@ -112,7 +111,7 @@ fn names(address: IpAddr) -> Vec<String> {
     names
 }
 
-/// The name of this machine, where it is one that a certificate can have.
+/// The name of this machine, if a certificate can hold it.
 #[cfg(unix)]
 fn machine() -> impl Iterator<Item = String> {
     let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
@@ -139,7 +138,7 @@ fn made(names: &[String], now: DateTime<Utc>) -> Result<Made, String> {
     let failed = |error: rcgen::Error| format!("no certificate can be made: {error}");
     let wrong = || "no certificate can be made: the clock of this machine is wrong".to_owned();
     let day = |date: NaiveDate| -> Result<_, String> {
-        // What makes a time of the three panics where they are out of range.
+        // Constructing a time from these three numbers panics if they are out of range.
         let month = u8::try_from(date.month()).map_err(|_| wrong())?;
         let day = u8::try_from(date.day()).map_err(|_| wrong())?;
         if !(2000..9999).contains(&date.year()) {
@@ -148,7 +147,7 @@ fn made(names: &[String], now: DateTime<Utc>) -> Result<Made, String> {
         Ok(date_time_ymd(date.year(), month, day))
     };
     let today = now.date_naive();
-    // The clock of a client may be behind.
+    // The clock of a client may be slow.
     let from = today.checked_sub_days(Days::new(1)).ok_or_else(wrong)?;
     let until = today.checked_add_days(Days::new(DAYS)).ok_or_else(wrong)?;
     let mut wanted = CertificateParams::new(names).map_err(failed)?;
@@ -163,7 +162,7 @@ fn made(names: &[String], now: DateTime<Utc>) -> Result<Made, String> {
     Ok(Made { certificate: certificate.der().to_vec(), key: key.serialize_der() })
 }
 
-/// Writes a new file; what is there already stays, and is an error.
+/// Writes a new file. An existing file is not changed, and is an error.
 fn write(path: &Path, mode: u32, label: &str, der: &[u8]) -> Result<(), String> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -181,7 +180,7 @@ fn write(path: &Path, mode: u32, label: &str, der: &[u8]) -> Result<(), String> 
     })
 }
 
-/// Writes an element of PEM, down to the disk.
+/// Writes an element of PEM, and syncs it to the disk.
 fn filled(file: &mut File, label: &str, der: &[u8]) -> io::Result<()> {
     let text = STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
@@ -196,7 +195,7 @@ fn filled(file: &mut File, label: &str, der: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Refuses a key that others may read.
+/// Refuses a key that other users may read.
 #[cfg(unix)]
 fn is_alone(key: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
@@ -216,15 +215,15 @@ fn is_alone(_: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Until when a certificate is good.
+/// When a certificate expires.
 fn end(path: &Path) -> Result<NaiveDateTime, String> {
     let certificate = CertificateDer::from_pem_file(path)
         .map_err(|error| format!("{}: {error}", path.display()))?;
     until(&certificate).ok_or_else(|| format!("{}: this is not a certificate", path.display()))
 }
 
-/// The same of DER: within what is signed come the version, a number, the algorithm, who signed,
-/// and from when until when.
+/// The same for DER. The signed part has the version, a serial number, the algorithm, the issuer,
+/// and the beginning and end of validity.
 fn until(certificate: &[u8]) -> Option<NaiveDateTime> {
     let (body, _) = element(certificate)?;
     let (mut rest, _) = element(body)?;

@@ -1,7 +1,7 @@
 //! The simple protocol: a text of one statement or several, each answered in text.
 //!
-//! In: a text. Out: what each statement answers, as soon as it is there: what was paid for has left
-//! before a later statement fails.
+//! In: a text. Out: the answer of each statement, as soon as it is ready, so that a paid answer is
+//! sent before a later statement can fail.
 
 use std::io::{self, Write};
 
@@ -14,10 +14,10 @@ use super::failure::{after_charge, said, told};
 use super::reply::Said;
 use super::run::{StatementOutcome, run};
 
-/// Runs the statements of a text, and says that the next may come.
+/// Runs the statements of a text, and tells the client that the server is ready for the next text.
 ///
 /// # Errors
-/// Those of the connection.
+/// The errors of the connection.
 pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Result<()> {
     let is_owner = desk.role.is_none();
     match split_statements(text) {
@@ -31,7 +31,7 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
             }
             for (at, statement) in statements.iter().enumerate() {
                 let sql = statement.text();
-                // The first was asked about when the message came.
+                // For the first statement, this was checked when the message came.
                 if at > 0 && (desk.house.is_stopping() || desk.may_go_on().is_err()) {
                     desk.error(&said("57P01", "the rest of this message is not run any more"));
                     break;
@@ -46,7 +46,8 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
                     desk.error(&said);
                     break;
                 }
-                // The last one leaves with what is behind it, which wakes the client once.
+                // The last reply is sent together with the messages after it, which wakes the
+                // client only once.
                 if at + 1 < statements.len() {
                     to.write_all(&desk.reply.take())?;
                     to.flush()?;

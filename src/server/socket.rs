@@ -1,5 +1,4 @@
-//! Sockets of clients: TCP or Unix, with or without TLS, and with a time until which somebody has
-//! to have logged in.
+//! Sockets of clients: TCP or Unix, with or without TLS, and with a time limit for logging in.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -12,27 +11,27 @@ use socket2::{SockRef, TcpKeepalive};
 
 use super::tls::Tls;
 
-/// After which silence a client is asked whether it is there, and how long after that again: one
-/// that does not answer for a while has gone, and its place is free. How often it is asked is the
-/// system's to say.
+/// After this silence, the system probes whether a client is still there, and again after each
+/// further interval. A client that does not respond has gone, and its place becomes free. The
+/// system decides how often to probe.
 const SILENCE: Duration = Duration::from_secs(60);
 const APART: Duration = Duration::from_secs(10);
 
-/// For how long a client may leave an answer unread.
+/// How long a client may leave an answer unread.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A socket.
 #[derive(Debug)]
 pub(super) enum Socket {
-    /// Of the network.
+    /// A socket of the network.
     Tcp(TcpStream),
-    /// Of the owner, in a folder of their own.
+    /// A Unix socket of the owner, in the owner's folder.
     #[cfg(unix)]
     Unix(UnixStream),
 }
 
 impl Socket {
-    /// Prepares a socket that was accepted.
+    /// Prepares an accepted socket.
     pub(super) fn begin(&self) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => {
@@ -59,7 +58,7 @@ impl Socket {
         }
     }
 
-    /// Another handle of the same socket.
+    /// Another handle for the same socket.
     pub(super) fn again(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Tcp(socket) => Self::Tcp(socket.try_clone()?),
@@ -68,7 +67,7 @@ impl Socket {
         })
     }
 
-    /// Whether the client has hung up, and has sent nothing that was not read yet. Nobody reads
+    /// Whether the client has hung up, and all its bytes were read. No other thread may read
     /// meanwhile.
     fn has_ended(&self) -> bool {
         match self {
@@ -86,9 +85,9 @@ impl Socket {
         }
     }
 
-    /// Ends what comes from the client.
+    /// Stops reading from the client.
     pub(super) fn deafen(&self) {
-        // A socket that has ended already hears nothing either.
+        // If the socket has already ended, there is nothing to stop.
         let _ = match self {
             Self::Tcp(socket) => socket.shutdown(Shutdown::Read),
             #[cfg(unix)]
@@ -122,7 +121,7 @@ impl Socket {
     }
 }
 
-/// A socket with a time by which somebody has to have logged in on it.
+/// A socket with a time limit for logging in.
 #[derive(Debug)]
 pub(super) struct Timed {
     socket: Socket,
@@ -130,7 +129,7 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// The time that is left to log in; `None` for somebody who has.
+    /// The time that is left to log in; `None` after log-in.
     fn left(&self) -> io::Result<Option<Duration>> {
         let Some(deadline) = self.deadline else { return Ok(None) };
         match deadline.saturating_duration_since(Instant::now()) {
@@ -155,7 +154,7 @@ impl Read for Timed {
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Whoever takes nothing does not keep a place for longer than whoever says nothing.
+        // A client that does not read keeps a place no longer than one that does not write.
         if let Some(left) = self.left()? {
             self.socket.set_write_timeout(left)?;
         }
@@ -174,20 +173,20 @@ impl Write for Timed {
 /// A channel to a client.
 #[derive(Debug)]
 pub(super) enum Channel {
-    /// As it is.
+    /// Without TLS.
     Plain(Timed),
-    /// Under TLS.
+    /// With TLS.
     Tls(Box<StreamOwned<ServerConnection, Timed>>),
 }
 
 impl Channel {
-    /// A channel whose client has to have logged in by then.
+    /// A channel whose client has to log in by the deadline.
     pub(super) fn plain(socket: Socket, deadline: Instant) -> Self {
         Self::Plain(Timed { socket, deadline: Some(deadline) })
     }
 
-    /// The same client under TLS. Nothing has been read ahead: what a client sends before the keys
-    /// are exchanged is not heard.
+    /// The same client with TLS. Nothing has been read ahead: bytes that a client sends before the
+    /// key exchange are not used.
     pub(super) fn secured(self, tls: &Tls) -> io::Result<Self> {
         match self {
             Self::Plain(timed) => {
@@ -201,12 +200,12 @@ impl Channel {
         }
     }
 
-    /// Whether it is under TLS.
+    /// Whether it uses TLS.
     pub(super) fn is_secured(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// The time by which somebody has to have logged in on it, unless they have.
+    /// The deadline for logging in; `None` after log-in.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Plain(timed) => timed.deadline,
@@ -230,7 +229,7 @@ impl Channel {
         }
     }
 
-    /// The client may take its time from now on.
+    /// Ends the time limit after log-in.
     pub(super) fn rests(&mut self) -> io::Result<()> {
         let timed = match self {
             Self::Plain(timed) => timed,

@@ -1,8 +1,6 @@
-//! The words of a statement, as far as the server itself has to know them: what begins a
-//! transaction, sets a setting or pages through an answer is not the engine's.
+//! Recognises the statements that the server itself handles: transactions, settings and cursors.
 //!
-//! In: one statement. Out: what kind it is. A text that is none of these goes to the engine as it
-//! is.
+//! In: one statement. Out: its kind. All other statements go to the engine unchanged.
 //!
 //! ```text
 //! "START TRANSACTION READ ONLY"   →   Kind::Begin
@@ -24,8 +22,8 @@ pub(super) enum Token {
     Sign(char),
 }
 
-/// Reads tokens, without white space and comments. Texts with escapes (`E'…'`) and in dollars are
-/// read as far as is needed to find where they end.
+/// Splits a text into tokens, without white space and comments. Escaped texts (`E'…'`) and
+/// dollar-quoted texts are read only to find their ends.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let chars: Vec<char> = text.chars().collect();
     let at = |i: usize| chars.get(i).copied();
@@ -77,7 +75,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// A quoted text, and where it ends.
+/// A quoted text, and the position where it ends.
 fn quoted(chars: &[char], start: usize, quote: char) -> (String, usize) {
     let (mut text, mut i) = (String::new(), start + 1);
     while let Some(c) = chars.get(i) {
@@ -93,7 +91,7 @@ fn quoted(chars: &[char], start: usize, quote: char) -> (String, usize) {
     (text, i)
 }
 
-/// How a COPY writes.
+/// The format of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copied {
     Text { has_header: bool },
@@ -101,10 +99,10 @@ pub(super) enum Copied {
     Binary,
 }
 
-/// What kind a statement is.
+/// The kind of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StatementKind {
-    /// There is none.
+    /// There is no statement.
     Empty,
     /// BEGIN.
     Begin,
@@ -112,38 +110,38 @@ pub(super) enum StatementKind {
     End(&'static str),
     /// SAVEPOINT, RELEASE or ROLLBACK TO, with its tag.
     Savepoint(&'static str),
-    /// SET, with the name and the value; no value for DEFAULT.
+    /// SET, with the name and the value; `None` for DEFAULT.
     Set(String, Option<String>),
-    /// RESET, of one or all.
+    /// RESET of one setting or of all.
     Reset(Option<String>),
     /// SHOW of a setting.
     Setting(String),
-    /// DISCARD: of all, or the tag of one that discards nothing that is here.
+    /// DISCARD: `None` for ALL, otherwise the tag of a DISCARD that has no effect here.
     Discard(Option<&'static str>),
-    /// DEALLOCATE, of one or all.
+    /// DEALLOCATE of one statement or of all.
     Deallocate(Option<String>),
     /// UNLISTEN, which poolers send.
     Unlisten,
-    /// DECLARE … CURSOR FOR: the name, and where the query begins.
+    /// DECLARE … CURSOR FOR: the name, and the query.
     Declare(String, String),
-    /// FETCH or MOVE: the name, and how many rows; `None` for all.
+    /// FETCH or MOVE: the name, and the number of rows; `None` for all.
     Fetch { cursor: String, rows: Option<usize>, moves: bool },
-    /// CLOSE, of one or all.
+    /// CLOSE of one cursor or of all.
     Close(Option<String>),
     /// COPY (query) TO STDOUT.
     Copy(String, Copied),
     /// A query, which may be charged.
     Query,
-    /// A statement of the engine that answers with rows, for nothing.
+    /// A statement of the engine that answers with rows, without a cost.
     Free,
     /// Any other statement of the engine.
     Other,
 }
 
-/// The version of PostgreSQL whose protocol and settings these are, as clients read it.
+/// The version of PostgreSQL whose protocol and settings the server follows, as clients read it.
 pub(super) const VERSION: &str = concat!("15.0 (HushQL ", env!("CARGO_PKG_VERSION"), ")");
 
-/// The settings that a client may read; other names after SHOW are the engine's.
+/// The settings that a client may read. SHOW with another name goes to the engine.
 pub(super) const SETTINGS: [(&str, &str); 30] = [
     ("application_name", ""),
     ("bytea_output", "hex"),
@@ -177,7 +175,7 @@ pub(super) const SETTINGS: [(&str, &str); 30] = [
     ("transaction_read_only", "off"),
 ];
 
-/// What kind a statement is.
+/// The kind of a statement.
 pub(super) fn kind(text: &str) -> StatementKind {
     let tokens = tokens(text);
     let word = |n: usize| match tokens.get(n) {
@@ -238,7 +236,7 @@ pub(super) fn kind(text: &str) -> StatementKind {
     }
 }
 
-/// The name of a setting, which may have a dot in it, and what is behind it.
+/// The name of a setting, which may contain a dot, and the position after it.
 fn setting_name(tokens: &[Token], at: usize) -> Option<(String, usize)> {
     let part = |n: usize| match tokens.get(n) {
         Some(Token::Word(name)) => Some(name.clone()),
@@ -252,7 +250,7 @@ fn setting_name(tokens: &[Token], at: usize) -> Option<(String, usize)> {
     }
 }
 
-/// `SET [SESSION | LOCAL] name (TO | =) value`, and what SQL has beside it.
+/// `SET [SESSION | LOCAL] name (TO | =) value`, and its other forms.
 fn set(tokens: &[Token]) -> StatementKind {
     let word = |n: usize| match tokens.get(n) {
         Some(Token::Word(word)) => word.as_str(),
@@ -297,7 +295,7 @@ fn declare(text: &str, tokens: &[Token]) -> StatementKind {
     }
 }
 
-/// What stands behind the first of these words that is a word of its own, outside of quotes.
+/// The text after the first of these words that stands alone, outside of quotes.
 fn after<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
     let lower = text.to_ascii_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '"' || c == '\'';
@@ -333,7 +331,7 @@ fn fetch(tokens: &[Token], moves: bool) -> StatementKind {
     StatementKind::Fetch { cursor: cursor.clone(), rows, moves }
 }
 
-/// `COPY (query) TO STDOUT [[WITH] (FORMAT CSV, HEADER)]`; any other COPY is the engine's.
+/// `COPY (query) TO STDOUT [[WITH] (FORMAT CSV, HEADER)]`; any other COPY goes to the engine.
 fn copy(text: &str, tokens: &[Token]) -> StatementKind {
     let word = |word: &str| Token::Word(word.to_owned());
     let to = tokens.windows(2).rposition(|pair| pair == [word("to"), word("stdout")]);
@@ -371,7 +369,7 @@ fn copy(text: &str, tokens: &[Token]) -> StatementKind {
     };
     let has_header = is("header");
     let copied = match (is("binary"), is("csv")) {
-        // What is binary has no header and is not CSV.
+        // The binary format has no header and no CSV.
         (true, is_csv) if is_csv || has_header => None,
         (true, _) => Some(Copied::Binary),
         (false, true) => Some(Copied::Csv { has_header }),
@@ -392,7 +390,7 @@ pub(super) fn parameters(text: &str) -> usize {
     numbers.max().unwrap_or(0)
 }
 
-/// Whether a statement may hold a password: nothing of it is written down.
+/// Whether a statement may hold a password; then nothing of it is recorded.
 pub(super) fn holds_password(text: &str) -> bool {
     let tokens = tokens(text);
     let word = |n: usize| match tokens.get(n) {

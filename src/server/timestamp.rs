@@ -1,7 +1,7 @@
 //! Dates and times, which PostgreSQL counts from the year 2000.
 //!
-//! In: days and microseconds since 1970, as Arrow has them. Out: PostgreSQL's numbers and texts.
-//! What neither can say is an infinity.
+//! In: days and microseconds since 1970, as Arrow has them. Out: PostgreSQL's numbers and texts. A
+//! date or moment outside of their range becomes an infinity.
 //!
 //! ```text
 //! 2000-01-02   ↔   10958 days since 1970   ↔   1
@@ -14,7 +14,7 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 const DAYS: i32 = 10_957;
 const MICROS: i64 = 946_684_800_000_000;
 
-/// PostgreSQL's number of a date.
+/// A date as PostgreSQL's number.
 pub(super) fn date(days: i32) -> i32 {
     match day(days) {
         Some(_) => days.saturating_sub(DAYS),
@@ -23,7 +23,7 @@ pub(super) fn date(days: i32) -> i32 {
     }
 }
 
-/// PostgreSQL's number of a moment.
+/// A moment as PostgreSQL's number.
 pub(super) fn timestamp(micros: i64) -> i64 {
     match DateTime::from_timestamp_micros(micros) {
         Some(_) => micros.saturating_sub(MICROS),
@@ -45,7 +45,7 @@ pub(super) fn date_text(days: i32) -> String {
     }
 }
 
-/// A moment as PostgreSQL writes it; in UTC if it has a zone.
+/// A moment as PostgreSQL writes it, in UTC if it has a zone.
 pub(super) fn timestamp_text(micros: i64, has_zone: bool) -> String {
     match DateTime::from_timestamp_micros(micros) {
         Some(moment) => {
@@ -65,13 +65,13 @@ pub(super) fn time_text(micros: i64) -> String {
     clock(moment.time())
 }
 
-/// A date that a client sends in binary.
+/// The text of a date that a client sends in binary.
 pub(super) fn date_of(days: i32) -> Option<String> {
     let day = day(days.checked_add(DAYS)?)?;
     (day.year() > 0).then(|| day_text(day))
 }
 
-/// A moment that a client sends in binary.
+/// The text of a moment that a client sends in binary.
 pub(super) fn timestamp_of(micros: i64) -> Option<String> {
     let moment: NaiveDateTime =
         DateTime::from_timestamp_micros(micros.checked_add(MICROS)?)?.naive_utc();
@@ -79,11 +79,10 @@ pub(super) fn timestamp_of(micros: i64) -> Option<String> {
     (day.year() > 0).then(|| format!("{} {}", day_text(day), clock(moment.time())))
 }
 
-/// The text of a moment with a zone that a client sends, in UTC and without the zone; any other
-/// text as it is.
+/// The text of a moment with a zone, in UTC and without the zone; any other text stays unchanged.
 pub(super) fn in_utc(text: &str) -> String {
     let text = text.trim();
-    // PostgreSQL lets out the seconds behind hours and minutes.
+    // PostgreSQL accepts moments without seconds.
     let with_seconds = || text.split_at_checked(16).map(|(to, behind)| format!("{to}:00{behind}"));
     let read = string_to_datetime(&Utc, text);
     let read = read.or_else(|error| match with_seconds() {

@@ -1,4 +1,4 @@
-//! TLS, and what a log-in is bound to: the hash of the server's certificate (RFC 5929,
+//! TLS, and the channel binding of log-ins: the hash of the server's certificate (RFC 5929,
 //! `tls-server-end-point`).
 //!
 //! In: a certificate and its key, in PEM. Out: connections of rustls, with TLS 1.2 or 1.3.
@@ -12,19 +12,19 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-/// What a server shows, and how it speaks.
+/// The certificate of a server, and its configuration of TLS.
 #[derive(Debug)]
 pub(super) struct Tls {
     config: Arc<ServerConfig>,
-    /// The hash of the certificate; `None` where its signature names no hash.
+    /// The hash of the certificate; `None` if its signature algorithm names no hash.
     pub(super) certificate: Option<Vec<u8>>,
 }
 
 impl Tls {
-    /// The certificate, with those that vouch for it behind it, and its key.
+    /// Reads the certificate, followed by its chain of issuers, and its key.
     ///
     /// # Errors
-    /// A sentence, for files that cannot be read or do not belong together.
+    /// A sentence, if files cannot be read or do not belong together.
     pub(super) fn read(certificate: &Path, key: &Path) -> Result<Self, String> {
         let of = |path: &Path, error: rustls::pki_types::pem::Error| {
             format!("{}: {error}", path.display())
@@ -36,7 +36,7 @@ impl Tls {
         Self::of(chain, private).map_err(|error| format!("{}: {error}", certificate.display()))
     }
 
-    /// These certificates and this key.
+    /// Uses these certificates and this key.
     fn of(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -47,25 +47,25 @@ impl Tls {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
-        // Clients that begin with TLS at once name the protocol.
+        // Clients that begin directly with TLS name the protocol.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Self { config: Arc::new(config), certificate })
     }
 
-    /// A connection that begins.
+    /// Begins a connection.
     pub(super) fn begin(&self) -> io::Result<ServerConnection> {
         ServerConnection::new(Arc::clone(&self.config)).map_err(io::Error::other)
     }
 }
 
-/// The hash of a certificate by the algorithm of its signature, and by SHA-256 where that is
+/// The hash of a certificate by the algorithm of its signature, or by SHA-256 if that algorithm is
 /// weaker.
 fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     let (body, _) = element(certificate)?;
     let (_, rest) = element(body)?;
     let (algorithm, _) = element(rest)?;
     let (identifier, _) = element(algorithm)?;
-    // 1.2.840.113549.1.1.n is RSA with a hash, 1.2.840.10045.4.3.n ECDSA with one.
+    // 1.2.840.113549.1.1.n is RSA with a hash, 1.2.840.10045.4.3.n is ECDSA with one.
     let rsa = identifier.strip_prefix(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01]);
     let ecdsa = identifier.strip_prefix(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03]);
     match (rsa, ecdsa) {
@@ -76,7 +76,7 @@ fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The contents of the first element of DER, and what is behind it.
+/// The contents of the first element of DER, and the bytes after it.
 pub(super) fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = der.get(1)?.to_owned().checked_sub(0x80).map_or_else(
         || Some((usize::from(*der.get(1)?), der.get(2..)?)),

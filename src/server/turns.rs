@@ -1,11 +1,10 @@
-//! When the password of whoever logs in is judged: of one address, one after the other, and later
-//! after each failure.
+//! Decides when the password of a log-in is checked: for one network, one after the other, and
+//! later after each failure.
 //!
-//! In: the networks of those who log in. Out: a [`Turn`] for each, after a wait, or none where too
-//! many of one network wait already. The wait comes before the verdict and is the same for a right
-//! password and a wrong one: whoever hangs up early, or comes with many connections at once,
-//! guesses no faster. A network without failures waits for nobody but its own log-ins of this
-//! moment.
+//! In: the networks of log-ins. Out: a [`Turn`] for each, after a wait, or `None` if too many
+//! log-ins of one network already wait. The wait comes before the check, and is the same for a
+//! right and a wrong password. So an attacker who hangs up early, or opens many connections at
+//! once, guesses no faster. A network without failures waits only for its own concurrent log-ins.
 //!
 //! ```text
 //! a network   wrong ─ 0.1 s ─ wrong ─ 0.2 s ─ wrong ─ 0.4 s ─ right        others   right, right, right
@@ -16,29 +15,29 @@ use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The wait after a first failure; each further one doubles it.
+/// The wait after a first failure. Each further failure doubles it.
 const DELAY: Duration = Duration::from_millis(100);
 const DOUBLINGS: u32 = 4;
 
-/// For how long failures are remembered, and of how many networks.
+/// How long failures are remembered, and for how many networks.
 const MEMORY: Duration = Duration::from_secs(600);
 const REMEMBERED: usize = 10_000;
 
-/// Who may wait, of one network without failures, of one with failures, and of all: each has a
-/// thread. After so many failures as there can be, the last of a network is judged before its time
-/// to log in is over.
+/// The most waiting log-ins, for a network without failures, for one with failures, and in all;
+/// each has a thread. Even after the most failures, the last one of a network is checked before its
+/// time to log in is over.
 const WAITING_OF_A_NETWORK: usize = 20;
 const WAITING_AFTER_FAILURES: usize = 5;
 pub(super) const WAITING: usize = 100;
 
-/// How often it is looked whether somebody who waits has gone.
+/// How often a waiting log-in checks whether its client has gone.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The turns of all networks.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     queues: Mutex<Queues>,
-    /// Somebody's turn is over.
+    /// Signals that a turn has ended.
     over: Condvar,
 }
 
@@ -54,22 +53,22 @@ struct Queues {
 #[derive(Debug, Default)]
 struct Queue {
     failures: u32,
-    /// When the last one failed.
+    /// The time of the last failure.
     failed: Option<Instant>,
-    /// Who waits, in order.
+    /// The waiting log-ins, in order.
     tickets: VecDeque<u64>,
     is_judging: bool,
 }
 
 impl Queue {
-    /// Forgets failures of long ago.
+    /// Forgets old failures.
     fn forget(&mut self, now: Instant) {
         if self.failed.is_some_and(|failed| now.saturating_duration_since(failed) >= MEMORY) {
             (self.failures, self.failed) = (0, None);
         }
     }
 
-    /// How long its next log-in has to wait for the failures of before.
+    /// How long the next log-in has to wait because of earlier failures.
     fn wait(&self, now: Instant) -> Duration {
         let Some(failed) = self.failed else { return Duration::ZERO };
         let doublings = self.failures.saturating_sub(1).min(DOUBLINGS);
@@ -91,7 +90,7 @@ impl Queue {
     }
 }
 
-/// The turn of one log-in. No other one of its network is judged before this is dropped.
+/// The turn of one log-in. No other log-in of its network is checked before this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
@@ -99,7 +98,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// The password was wrong.
+    /// Records that the password was wrong.
     pub(super) fn failed(self) {
         let mut queues = self.turns.queues();
         let now = Instant::now();
@@ -124,7 +123,8 @@ impl Drop for Turn<'_> {
 }
 
 impl Queues {
-    /// Forgets networks whose failures are long ago, and those whose failures are the oldest.
+    /// Forgets networks whose failures are old, and if there are too many networks, those with the
+    /// oldest failures.
     fn make_room(&mut self, now: Instant) {
         self.of.values_mut().for_each(|queue| queue.forget(now));
         self.of.retain(|_, queue| queue.failures > 0 || !queue.is_idle());
@@ -136,7 +136,7 @@ impl Queues {
         }
     }
 
-    /// Forgets a network of which nobody logs in and nobody failed.
+    /// Forgets a network without failures and without waiting log-ins.
     fn tidy(&mut self, network: Option<IpAddr>) {
         if self.of.get(&network).is_some_and(|queue| queue.failures == 0 && queue.is_idle()) {
             self.of.remove(&network);
@@ -149,12 +149,12 @@ impl Turns {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of a log-in; `None` if too many wait already, if it would not come by
-    /// `deadline`, once whoever waits has gone, or once the server stops.
+    /// Waits for the turn of a log-in; `None` if too many already wait, if the turn would come
+    /// after `deadline`, if the client has gone, or if the server stops.
     ///
     /// # Guarantee
-    /// Of one network, no two turns are there at the same time, and between a failure and the next
-    /// turn there is the whole wait.
+    /// No two turns of one network overlap, and the whole wait lies between a failure and the next
+    /// turn.
     pub(super) fn wait(
         &self,
         network: Option<IpAddr>,
@@ -197,7 +197,7 @@ impl Turns {
         }
     }
 
-    /// Nobody's turn comes any more.
+    /// Ends all waits; there are no more turns.
     pub(super) fn close(&self) {
         self.queues().is_closed = true;
         self.over.notify_all();
@@ -240,8 +240,8 @@ mod tests {
         assert_eq!((queue.failures, queue.failed), (0, None));
     }
 
-    /// A right password waits as long as a wrong one, and does not end the wait of those that
-    /// follow.
+    /// A right password waits as long as a wrong one, and does not shorten the wait of later
+    /// log-ins.
     #[test]
     fn a_network_with_failures_waits_and_others_do_not() {
         let turns = Turns::default();
@@ -254,7 +254,7 @@ mod tests {
         };
         assert!(left(1) > Duration::ZERO);
         assert_eq!(left(2), Duration::ZERO);
-        // It is not judged by the end of its time.
+        // Its turn would not come before its deadline.
         assert!(turns.wait(address(1), Instant::now(), &|| false).is_none());
         assert!(turns.wait(address(2), later(), &|| false).is_some());
         let turn = turns.wait(address(1), later(), &|| false).unwrap();
@@ -287,8 +287,8 @@ mod tests {
         assert!(turns.queues().of.is_empty());
     }
 
-    /// Whoever comes with many connections has few of them wait, and the others are sent away
-    /// unjudged; other networks are not in their way.
+    /// If a client opens many connections, few of them wait, and the others are rejected without a
+    /// check. Other networks are not delayed.
     #[test]
     fn few_of_a_network_wait() {
         let turns = Turns::default();
@@ -312,7 +312,8 @@ mod tests {
         assert_eq!((refused.into_inner(), judged.into_inner()), (35, 5));
     }
 
-    /// Whoever hangs up is not judged, and makes room for others of the network.
+    /// If a client hangs up, its password is not checked, and other log-ins of the network take its
+    /// place.
     #[test]
     fn whoever_has_gone_waits_no_more() {
         let turns = Turns::default();

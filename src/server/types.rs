@@ -1,8 +1,9 @@
-//! The types of parameters that a client has not said: from what they are compared with.
+//! Infers the types of parameters that a client does not specify from the other operand of each
+//! comparison.
 //!
-//! In: a statement and the tables. Out: for each parameter the number of a type, where one is seen.
-//! A client sends a value of this type; what the value means is decided when it is a literal of the
-//! syntax tree, so that a wrong guess costs a conversion and nothing else.
+//! In: a statement and the tables. Out: the number of a type for each parameter, if one can be
+//! inferred. The client then sends a value of this type. The value gets its meaning as a literal in
+//! the syntax tree, so a wrong guess only costs a conversion.
 //!
 //! ```text
 //! WHERE age > $1 AND $2::date < joined LIMIT $3   →   integer, date, bigint
@@ -13,7 +14,7 @@ use hushql::TableSchema;
 use super::encode::{kind, kinds};
 use super::statement_kind::{Token, tokens};
 
-/// The types of parameters, as far as they are seen.
+/// The inferred types of parameters.
 pub(super) fn inferred(sql: &str, tables: &[TableSchema]) -> Vec<Option<u32>> {
     let tokens = tokens(sql);
     let mut types: Vec<Option<u32>> = Vec::new();
@@ -48,12 +49,12 @@ pub(super) fn fractions(sql: &str) -> Vec<bool> {
     fractions
 }
 
-/// A longer list tells no more than its beginning, and would be walked once for each of its
+/// The beginning of a longer list is enough. All of it would be walked once for each of its
 /// parameters.
 const MOST: usize = 200;
 
-/// The function that a parameter, or a sum or product with it, is an argument of, and the number of
-/// arguments before it.
+/// The function that has a parameter, or a sum or product with it, as an argument, and the number
+/// of arguments before it.
 fn argument(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
     if !matches!(before, Some(Token::Sign('(' | ',' | '+' | '-' | '*' | '/'))) {
@@ -67,7 +68,7 @@ fn argument(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
             Token::Sign('(') => {
                 match i.checked_sub(1).and_then(|name| tokens.get(name))? {
                     Token::Word(name) => return Some((name, index)),
-                    // Brackets around the argument, and no list.
+                    // Brackets around the argument, which are not a list.
                     Token::Sign('(' | ',' | '+' | '-' | '*' | '/') if index == 0 => {}
                     Token::Name(_) | Token::Text(_) | Token::Parameter(_) | Token::Sign(_) => {
                         return None;
@@ -101,7 +102,7 @@ fn is_fraction(tokens: &[Token], at: usize, function: &str, index: usize) -> boo
     quantiles.contains(&function) && (index == 1 || index == 0 && is_within())
 }
 
-/// The type of a function's argument that does not have the type of the function's first one.
+/// The type of a function's argument, if it differs from the type of the function's first argument.
 fn of_argument(tokens: &[Token], at: usize) -> Option<u32> {
     let (function, index) = argument(tokens, at)?;
     if is_fraction(tokens, at, function, index) {
@@ -121,7 +122,7 @@ fn of_argument(tokens: &[Token], at: usize) -> Option<u32> {
     }
 }
 
-/// The type that the tokens around a parameter give it.
+/// The type of a parameter according to the tokens around it.
 fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     let get = |i: Option<usize>| i.and_then(|i| tokens.get(i));
     let sign = |i: Option<usize>, c: char| get(i) == Some(&Token::Sign(c));
@@ -148,7 +149,7 @@ fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     if let Some(kind) = of_argument(tokens, at) {
         return Some(kind);
     }
-    // Backwards: over signs of comparison, earlier values of a list and BETWEEN, to the name of a
+    // Backwards over comparison signs, earlier values of a list, and BETWEEN, to the name of a
     // column.
     let mut i = at;
     while let Some(before) = i.checked_sub(1).filter(|before| at - before <= MOST) {
@@ -158,7 +159,7 @@ fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
             Token::Word(word)
                 if ["in", "between", "not", "and", "like", "ilike"].contains(&word.as_str()) =>
             {
-                // AND ends what a value belongs to, unless it is that of BETWEEN.
+                // AND ends an expression, unless it belongs to BETWEEN.
                 let of_between = i.checked_sub(2).and_then(|i| tokens.get(i));
                 let is_between = of_between == Some(&Token::Word("between".to_owned()));
                 if word == "and" && !is_between {
@@ -196,7 +197,7 @@ fn column(name: &str, tables: &[TableSchema]) -> Option<u32> {
     kinds.all(|kind| kind == first).then_some(first)
 }
 
-/// The type of arrays of a type of this name.
+/// The array type of the type with this name.
 fn array(name: &str) -> Option<u32> {
     Some(match name {
         "int" | "integer" | "int4" => kinds::INT4S,
@@ -209,7 +210,7 @@ fn array(name: &str) -> Option<u32> {
     })
 }
 
-/// The type of this name.
+/// The type with this name.
 fn named(name: &str) -> Option<u32> {
     Some(match name {
         "bool" | "boolean" => kinds::BOOL,
@@ -259,7 +260,7 @@ mod tests {
             assert_eq!(inferred(sql, &tables), expected, "{sql}");
         }
     }
-    /// A driver sends 0 for 0.5 where it is told that a parameter is a whole number.
+    /// A driver sends 0 for 0.5 if it is told that a parameter is an integer.
     #[test]
     fn fractions_are_floats_whatever_column_stands_beside_them() {
         let tables = hushql::Engine::demo().unwrap().analyst("lab").unwrap().schemas().unwrap();

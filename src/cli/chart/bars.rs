@@ -22,7 +22,7 @@ const LEAST: usize = 10;
 /// The spaces between label, bar and value.
 const GAPS: usize = 4;
 
-/// Draws bars, the first and the last of them if they are many.
+/// Draws bars. If there are too many, only the first and the last ones.
 pub(super) fn text(bars: &[Bar], room: Room) -> String {
     let value = |bar: &Bar| {
         let text = match bar.margin {
@@ -61,7 +61,7 @@ pub(super) fn text(bars: &[Bar], room: Room) -> String {
     }
 }
 
-/// The scale of bars, which begin at zero.
+/// The scale of bars. It includes zero, where bars begin.
 pub(super) fn scale(bars: &[Bar]) -> Scale {
     let ends = bars.iter().map(|bar| {
         let reach = bar.margin.unwrap_or(0.0);
@@ -70,7 +70,7 @@ pub(super) fn scale(bars: &[Bar]) -> Scale {
     Scale::of(ends).with_zero()
 }
 
-/// A bar from zero to its value, with its error over it.
+/// A bar from zero to its value, with its error bar over it.
 fn strip(scale: Scale, cells: usize, value: f64, margin: Option<f64>) -> String {
     let cell = |value: f64| scale.cell(value, cells);
     let (zero, tip) = (cell(0.0), cell(value));
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_strip_has_its_bar_and_its_error() {
         let scale = Scale { low: -4.0, high: 12.0 };
-        // 23 cells: zero is in the sixth, and a unit is 22/16 of a cell.
+        // 23 cells: zero is in the sixth, and a cell is 16/22 wide.
         assert_eq!(strip(scale, 23, 10.0, Some(2.0)), "     ███████████├─────┤");
         assert_eq!(strip(scale, 23, -2.0, Some(2.0)), "├────┤                 ");
         assert_eq!(strip(scale, 23, 10.0, Some(0.0)), "     ██████████████┼   ");

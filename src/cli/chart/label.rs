@@ -1,6 +1,6 @@
 //! Texts of a given width: characters take no column, one or two.
 //!
-//! In: a text and a number of columns. Out: the text, cut or filled up to it.
+//! In: a text and a number of columns. Out: the text, cut or padded to this width.
 //!
 //! ```text
 //! "a label that goes on and on", 12  →  "a label tha…"           "東京", 6  →  "東京  "
@@ -16,7 +16,7 @@ pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text of at most so many columns, without characters that control a terminal.
+/// Cuts a text to at most `most` columns, and removes characters that control a terminal.
 pub(super) fn cut(text: &str, most: usize, ascii: bool) -> String {
     let text = visible::line(text);
     let text = if ascii { plain::ascii(&text) } else { text };
@@ -36,12 +36,12 @@ pub(super) fn cut(text: &str, most: usize, ascii: bool) -> String {
     short + end
 }
 
-/// A text with spaces behind it.
+/// A text, padded with spaces after it.
 pub(super) fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// A text with spaces before it.
+/// A text, padded with spaces before it.
 pub(super) fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }

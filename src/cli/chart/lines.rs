@@ -17,20 +17,20 @@ use super::label::{self, cut, width};
 use super::model::{LineChart, Point, Room};
 use super::scale::{Scale, float, nearest_below};
 
-/// The signs of the series, one after another; each has one of ASCII.
+/// The marks of the series, in order. Each has an ASCII form.
 const MARKS: [char; 8] = ['●', '▲', '■', '◆', '○', '△', '□', '◇'];
 /// The longest label of the y-axis.
 const LABEL: usize = 12;
 /// The least and the most lines of the grid.
 const HEIGHT: (usize, usize) = (6, 20);
-/// The lines of a terminal that are not the grid: title, axis, labels, legend, receipt, prompt.
+/// The lines of a terminal outside of the grid: title, axis, labels, legend, receipt, prompt.
 const AROUND: usize = 8;
 
 /// Draws lines.
 pub(super) fn text(lines: &LineChart, room: Room) -> String {
     let height = room.height.saturating_sub(AROUND).clamp(HEIGHT.0, HEIGHT.1);
     let down = scale(lines);
-    // About a tick for three lines.
+    // About one tick for three lines.
     let about = u32::try_from(height / 3).unwrap_or(4);
     let row_of = |value: f64| height - 1 - down.cell(value, height);
     let ticks: Vec<(usize, String)> = down
@@ -100,8 +100,8 @@ pub(super) fn scale(lines: &LineChart) -> Scale {
     Scale::of(ends).for_lines()
 }
 
-/// Some places on the x-axis, as far apart as their texts are long: always the first one, and the
-/// last one if there is room.
+/// Labels of some places on the x-axis, with enough distance for their texts: always the first
+/// place, and the last one if there is room.
 fn places(lines: &LineChart, columns: usize, ascii: bool) -> String {
     let places = lines.places();
     let across = Scale::of(places.iter().map(|point| (point.x, point.x)));
@@ -110,7 +110,7 @@ fn places(lines: &LineChart, columns: usize, ascii: bool) -> String {
     let about = (columns / (widest + 4).max(1)).max(2);
     let mut line = String::new();
     for n in 0..about {
-        // Evenly spaced places; each is the last one that is not beyond its share.
+        // Evenly spaced places. Each is the last one at or before its position.
         let wanted = nearest_below(float(n) / float(about - 1), columns - 1);
         let near = |point: &&&Point| across.cell(point.x, columns) <= wanted;
         let Some(point) = places.iter().rev().find(near) else { continue };
@@ -124,7 +124,7 @@ fn places(lines: &LineChart, columns: usize, ascii: bool) -> String {
     line
 }
 
-/// What the marks mean, if there are several, and the name of the x-axis.
+/// The meaning of the marks, if there are several, and the name of the x-axis.
 fn legend(lines: &LineChart, room: Room, crowded: bool) -> Vec<String> {
     let mut legend = vec![cut(&format!("x: {}", lines.across), room.width, room.ascii)];
     if lines.series.len() > 1 {

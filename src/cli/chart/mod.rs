@@ -4,9 +4,10 @@
 //! and [`svg`](Chart::svg) as a picture. A chart shows the answer and its published accuracy, never
 //! anything exact.
 //!
-//! A column of dates, or a first column of numbers, is the x-axis of lines: each combination of the
-//! other keys is a series. Without one there is a bar for each row. Numbers with a ± are drawn, or
-//! where there are none, all numbers. NULL and NaN are left out, and counted.
+//! A column of dates, or a first column of numbers, is the x-axis of lines, and each combination of
+//! the other keys is a series. Without such a column there is a bar for each row. Numbers with a ±
+//! are drawn; if there are none, all numbers. NULL and NaN are left out, and a remark says how
+//! many.
 //!
 //! ```text
 //! status, n ± 3             →  bars, one for each status
@@ -32,13 +33,13 @@ use super::view::{AnswerColumn, Cell, ColumnFormat, View, percent};
 
 /// The most series of one panel.
 const SERIES: usize = 8;
-/// Numbers beyond this are not drawn: the distance of two of them may be no number.
+/// Numbers beyond this are not drawn: the difference of two of them may overflow.
 const LARGEST: f64 = 1e300;
 
-/// The shape that was asked for.
+/// The requested shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChartShape {
-    /// What fits the columns.
+    /// The shape that suits the columns.
     Fitting,
     Bars,
     Lines,
@@ -55,7 +56,7 @@ impl Chart {
         let values = values(&kinds, axis);
         let mut remarks = Vec::new();
         let lines = axis.and_then(|x| lines(view, x, &values, &mut remarks));
-        // A single place on the axis does not make a line, unless a line was asked for.
+        // A single place on the axis does not make a line, unless the user asks for lines.
         let is_line = |panel: &Panel| match &panel.drawing {
             Drawing::Lines(lines) => shape == ChartShape::Lines || lines.has_width(),
             Drawing::Bars(_) => true,
@@ -104,8 +105,8 @@ impl Chart {
         (!panels.is_empty()).then_some(Self { panels, remarks: Vec::new() })
     }
 
-    /// What was spent of each budget, or of the one of this name, day by day and in all, and its
-    /// limit; `None` if nothing was. In: a budget, a day and an amount for each.
+    /// The spending of all budgets, or of the one with this name, day by day, and its limit; `None`
+    /// if nothing was spent. `days` holds a budget, a day and an amount each.
     pub(super) fn of_budgets(
         states: &[BudgetState],
         days: &[(String, String, Spend)],
@@ -116,7 +117,8 @@ impl Chart {
         (!panels.is_empty()).then_some(Self { panels, remarks: Vec::new() })
     }
 
-    /// The chart in characters: no line is wider than the room, if that has forty columns.
+    /// The chart in characters. If the room has at least forty columns, no line is wider than the
+    /// room.
     pub(super) fn text(&self, room: Room) -> String {
         let panel = |panel: &Panel| {
             let drawn = match &panel.drawing {
@@ -143,11 +145,11 @@ impl Chart {
 pub(super) enum Drawable {
     Yes,
     WithoutNumbers,
-    /// Lines were asked for.
+    /// Lines are wanted, but no column can be their x-axis.
     WithoutAxis,
 }
 
-/// Whether columns of these kinds, each with or without a ±, can be drawn, as far as it is known
+/// Whether columns of these kinds, each with or without a ±, can be drawn, as far as this is known
 /// before there are rows.
 pub(super) fn can_be_drawn(kinds: &[(ColumnFormat, bool)], shape: ChartShape) -> Drawable {
     match shape {
@@ -157,8 +159,8 @@ pub(super) fn can_be_drawn(kinds: &[(ColumnFormat, bool)], shape: ChartShape) ->
     }
 }
 
-/// The column of the x-axis: the first one of dates, or else the first column if numbers are beside
-/// it.
+/// The column of the x-axis: the first one of dates, otherwise the first column if other columns
+/// are numbers.
 fn axis(kinds: &[(ColumnFormat, bool)]) -> Option<usize> {
     let numbers = kinds.iter().filter(|(kind, _)| kind.is_numeric()).count();
     let dates = kinds.iter().position(|(kind, _)| *kind == ColumnFormat::Time);
@@ -169,7 +171,7 @@ fn axis(kinds: &[(ColumnFormat, bool)]) -> Option<usize> {
     }
 }
 
-/// The columns that are drawn: released numbers, or else all numbers, beside the x-axis.
+/// The columns to draw: released numbers, otherwise all numbers, except the x-axis.
 fn values(kinds: &[(ColumnFormat, bool)], axis: Option<usize>) -> Vec<usize> {
     let of = |released: bool| {
         let fits = move |(at, (kind, margin)): &(usize, &(ColumnFormat, bool))| {
@@ -180,7 +182,7 @@ fn values(kinds: &[(ColumnFormat, bool)], axis: Option<usize>) -> Vec<usize> {
     Some(of(true)).filter(|released| !released.is_empty()).unwrap_or_else(|| of(false))
 }
 
-/// What an error at 95 % is one of; `None` for other kinds of accuracy.
+/// The meaning of an error at 95 %; `None` for other kinds of accuracy.
 fn unit_of(kind: AccuracyKind) -> Option<&'static str> {
     match kind {
         AccuracyKind::Within | AccuracyKind::Drawn => Some("off by at most"),
@@ -191,10 +193,10 @@ fn unit_of(kind: AccuracyKind) -> Option<&'static str> {
     }
 }
 
-/// A line of what was spent of a budget up to each day, and one of its limit; bars, if all was
-/// spent on one day.
+/// A line of the spending of a budget up to each day, and one of its limit. If all was spent on one
+/// day, bars.
 fn spending(state: &BudgetState, days: &[(String, String, Spend)]) -> Option<Panel> {
-    // An analyst with a share of the budget has its limit.
+    // An analyst with a slice of the budget has the slice's limit.
     let limit = match state.slices.as_slice() {
         [share] => share.limit,
         _ => state.budget.limit,
@@ -249,13 +251,13 @@ fn bars_of(view: &View, values: &[usize], axis: Option<usize>) -> Vec<Panel> {
         let panel = Panel { title: title(&[column]), drawing: Drawing::Bars(bars) };
         (panel.len() > 0).then_some(panel)
     };
-    // Where the x-axis is the only number, it is drawn itself.
+    // If the x-axis is the only number, it is drawn itself.
     let own: Vec<usize> = axis.into_iter().filter(|_| values.is_empty()).collect();
     values.iter().chain(&own).filter_map(panel).collect()
 }
 
-/// Lines over the x-axis, in a panel for all columns of about the same size; `None` if no row has a
-/// place on it.
+/// Lines over the x-axis, with one panel for all columns of a similar size; `None` if no row has a
+/// place on the axis.
 fn lines(
     view: &View,
     axis: usize,
@@ -315,7 +317,7 @@ fn lines(
     (!panels.is_empty()).then_some(panels)
 }
 
-/// The columns that name a row: neither drawn, nor the x-axis, nor released.
+/// The columns that identify a row: those that are neither drawn, nor the x-axis, nor released.
 fn keys(view: &View, values: &[usize], axis: Option<usize>) -> Vec<usize> {
     let columns = view.columns.iter().enumerate();
     let is_key = |at: usize, column: &AnswerColumn| {
@@ -348,7 +350,7 @@ fn value(view: &View, place: usize, column: usize) -> Option<(f64, Option<f64>)>
     Some((value, margin.filter(|error| error.abs() < LARGEST)))
 }
 
-/// A place on the x-axis, and how it is written.
+/// A place on the x-axis, and its label.
 fn place(kind: ColumnFormat, cell: &Cell) -> Option<(f64, String)> {
     let text = match cell {
         Cell::Number(text) | Cell::Text(text) => text,
@@ -362,9 +364,9 @@ fn place(kind: ColumnFormat, cell: &Cell) -> Option<(f64, String)> {
     (x.abs() < LARGEST).then(|| (x, visible::line(text).into_owned()))
 }
 
-/// Seconds since 1970, of a date or a timestamp as an answer writes it.
+/// Parses a date or timestamp of an answer into seconds since 1970.
 fn seconds(text: &str) -> Option<f64> {
-    /// A day before which, or after which, no calendar goes.
+    /// A day number beyond every calendar.
     const FAR: i64 = 1 << 50;
     let date = || text.parse::<NaiveDate>().ok().and_then(|date| date.and_hms_opt(0, 0, 0));
     let time = || text.parse::<NaiveDateTime>().ok().or_else(date).map(|time| time.and_utc());

@@ -1,4 +1,4 @@
-//! What a chart holds, before it is drawn.
+//! The content of a chart, before it is drawn.
 //!
 //! In: labels, numbers and their errors, as [`Chart::of`](super::Chart::of) finds them in an
 //! answer. Out: panels, each with its own scale.
@@ -7,11 +7,11 @@
 //! Chart ─▶ Panel "n, error bars at 95 %" ─▶ Bars [Rome 12 ± 3, …] or Lines [north: (day, 12 ± 3), …]
 //! ```
 
-/// What is drawn of an answer.
+/// The drawings of an answer.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chart {
     pub(super) panels: Vec<Panel>,
-    /// What is not drawn.
+    /// Says what is not drawn.
     pub(super) remarks: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Bar {
     pub(super) value: f64,
     /// Its error margin.
     pub(super) margin: Option<f64>,
-    /// The value as it is written.
+    /// The value as the answer writes it.
     pub(super) text: String,
 }
 
@@ -51,27 +51,27 @@ pub(super) struct LineChart {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// In the order of the x-axis.
+    /// The points, in the order of the x-axis.
     pub(super) points: Vec<Point>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point {
     pub(super) x: f64,
-    /// The place on the x-axis as it is written.
+    /// The place on the x-axis as the answer writes it.
     pub(super) label: String,
     pub(super) value: f64,
     pub(super) margin: Option<f64>,
 }
 
-/// The room for a drawing of text.
+/// The room for a drawing in characters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) width: usize,
     pub(crate) height: usize,
-    /// The most bars; of more, the first and the last ones are drawn.
+    /// The most bars. If there are more, the first and the last ones are drawn.
     pub(crate) most: Option<usize>,
-    /// Whether signs are ASCII.
+    /// Whether to draw with ASCII signs only.
     pub(crate) ascii: bool,
 }
 
@@ -90,7 +90,7 @@ impl LineChart {
         self.series.iter().flat_map(|series| &series.points)
     }
 
-    /// Whether there are two places on the x-axis.
+    /// Whether there are at least two places on the x-axis.
     pub(super) fn has_width(&self) -> bool {
         let mut places = self.points().map(|point| point.x);
         let first = places.next();
@@ -107,7 +107,7 @@ impl LineChart {
 }
 
 impl LineChart {
-    /// Leaves out the times of day where all are midnight.
+    /// Removes the times of day if all of them are midnight.
     pub(super) fn shorten(&mut self) {
         const MIDNIGHT: [&str; 3] = ["T00:00:00Z", "T00:00:00", " 00:00:00"];
         for midnight in MIDNIGHT {

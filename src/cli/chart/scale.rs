@@ -1,4 +1,4 @@
-//! The scale of an axis: the range that it shows, its ticks, and where a value is on it.
+//! The scale of an axis: its range, its ticks, and the positions of values.
 //!
 //! In: values. Out: shares of the axis, from 0 to 1, and ticks at round numbers.
 //!
@@ -23,12 +23,13 @@ impl Scale {
         Self { low, high }
     }
 
-    /// The range, and zero: bars begin there.
+    /// The range, extended to zero, where bars begin.
     pub(super) fn with_zero(self) -> Self {
         Self { low: self.low.min(0.0), high: self.high.max(0.0) }
     }
 
-    /// The range with zero, if zero is as near as its other end; and never empty.
+    /// The range, extended to zero if zero is no farther away than the range is wide. It is never
+    /// empty.
     pub(super) fn for_lines(self) -> Self {
         let near =
             if self.low > 0.0 { self.low * 2.0 <= self.high } else { self.high * 2.0 >= self.low };
@@ -38,18 +39,18 @@ impl Scale {
         Self { low: scale.low - room, high: scale.high + room }
     }
 
-    /// Where a value is: 0 at the lower end, 1 at the higher one.
+    /// The position of a value: 0 at the lower end, 1 at the upper end.
     pub(super) fn share(&self, value: f64) -> f64 {
         let span = (self.high - self.low).max(f64::MIN_POSITIVE);
         ((value - self.low) / span).clamp(0.0, 1.0)
     }
 
-    /// The one of so many cells that contains a value.
+    /// The cell that contains a value, if the axis has `cells` cells.
     pub(super) fn cell(&self, value: f64, cells: usize) -> usize {
         nearest_below(self.share(value), cells.saturating_sub(1))
     }
 
-    /// Round numbers in the range, about so many, and how they are written.
+    /// Round numbers in the range, approximately `about`, with their labels.
     pub(super) fn ticks(&self, about: u32) -> Vec<(f64, String)> {
         let span = self.high - self.low;
         let rough = span / f64::from(about.max(1));
@@ -66,7 +67,7 @@ impl Scale {
         let first = (self.low / step).ceil();
         let decimals = usize::try_from(-exponent).unwrap_or(0);
         let tick = |n: u32| {
-            // Zero has no sign.
+            // Adding 0.0 removes the sign of −0.0.
             let value = (first + f64::from(n)) * step + 0.0;
             (value, written(value, decimals))
         };

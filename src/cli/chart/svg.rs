@@ -1,8 +1,8 @@
 //! Charts as pictures: SVG, which browsers, editors and word processors show.
 //!
 //! In: a [`Chart`], and the notes of its answer. Out: an SVG document of fixed width. Every text is
-//! escaped, and long ones are cut and whole in a tooltip: labels come from people who may be
-//! hostile to whoever opens the file.
+//! escaped. Long texts are cut, and a tooltip has the whole text. Labels come from people who may
+//! be hostile to the reader of the file.
 //!
 //! ```text
 //! <svg …><text …>n, error bars at 95 %</text><rect …/><line …/>…</svg>
@@ -19,24 +19,23 @@ use super::{bars, lines};
 
 /// The width of a picture, in pixels.
 const WIDTH: f64 = 760.0;
-/// The edge around everything.
+/// The margin around the picture.
 const EDGE: f64 = 20.0;
-/// The size of letters, and about the width of one.
+/// The font size, and the approximate width of a letter.
 const LETTER: f64 = 12.0;
 const LETTER_WIDTH: f64 = 6.8;
 /// The height of a line of text, and of a bar with the space around it.
 const LINE: f64 = 18.0;
 const BAR: f64 = 24.0;
-/// The height of the drawing of lines.
+/// The height of a drawing with lines.
 const GRAPH: f64 = 300.0;
 /// The longest label and the longest note, in letters.
 const LABEL: usize = 30;
 const NOTE: usize = 105;
-/// The most bars of a panel: the first and the last ones are drawn.
+/// The most bars of a panel. If there are more, the first and the last ones are drawn.
 const BARS: usize = 100;
 
-/// Colours that are told apart also by those who do not see all of them (Okabe and Ito), the
-/// darkest first.
+/// Colours that people with colour blindness can distinguish (Okabe and Ito), the darkest first.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6e6e6e", "#000000"];
 
@@ -82,14 +81,14 @@ impl Anchor {
     }
 }
 
-/// What was drawn so far, and where the next line begins.
+/// The elements so far, and the position of the next line.
 struct Canvas {
     body: String,
     y: f64,
 }
 
 impl Canvas {
-    /// Adds an element, whose texts are escaped already. Writing to a String cannot fail.
+    /// Adds an element, whose texts are already escaped.
     fn add(&mut self, element: &str) {
         self.body.push_str(element);
         self.body.push('\n');
@@ -119,7 +118,7 @@ impl Canvas {
         ));
     }
 
-    /// A note, broken at spaces where it is long.
+    /// A note. Long ones are broken at spaces.
     fn note(&mut self, note: &str) {
         let mut line = String::new();
         let note = visible::line(note);
@@ -216,7 +215,7 @@ impl Canvas {
         let mut free = f64::NEG_INFINITY;
         for point in places {
             let half = float(width(&point.label).min(LABEL)) * LETTER_WIDTH / 2.0;
-            // A label begins behind the one before it, and ends within the picture.
+            // A label begins after the one before it, and ends within the picture.
             if x(point) - half >= free && x(point) + half <= WIDTH - 2.0 {
                 self.line((x(point), bottom), (x(point), bottom + 5.0), "#222222", 1.0);
                 self.text((x(point), bottom + LINE), Anchor::Middle, &point.label, LABEL);
@@ -285,13 +284,12 @@ impl Canvas {
     }
 }
 
-/// The whole of a text that is cut, up to a thousand characters.
+/// The full text for a cut one, up to a thousand characters.
 fn tooltip(text: &str) -> String {
     format!("<title>{}</title>", escaped(&cut(text, 1000, false)))
 }
 
-/// A text in XML. Characters that XML does not allow, and those that steer a display, are spelled
-/// out.
+/// A text in XML. Characters that XML does not allow, or that control a display, are spelled out.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in visible::line(text).chars() {

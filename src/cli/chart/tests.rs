@@ -1,4 +1,4 @@
-//! What is drawn of which answers, in characters and as a picture.
+//! Charts of several kinds of answers, in characters and as pictures.
 
 use super::super::view::Margin;
 use super::*;
@@ -38,7 +38,7 @@ fn drawn(view: &View, room: Room) -> String {
 #[test]
 fn bars_are_in_proportion_and_carry_error_bars() {
     let view = counts(&[("a", "10"), ("bb", "5"), ("c", "-2")], Some(2.0));
-    // 23 cells for -4 to 12: zero is in the sixth, and a unit is 22/16 of a cell.
+    // 23 cells for -4 to 12: zero is in the sixth, and a cell is 16/22 wide.
     let expected = "\
 n, error bars at 95 %
 a        ███████████├─────┤  10 ± 2.00
@@ -158,7 +158,8 @@ fn dates_are_an_axis_and_texts_are_series() {
     {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    // A single place does not make a line, unless one is asked for; bars may be asked for, too.
+    // A single place does not make a line, unless the user asks for lines. The user may ask for
+    // bars, too.
     let bars = |view: &View, shape| {
         let chart = Chart::of(view, shape).unwrap();
         chart.panels.iter().all(|panel| matches!(panel.drawing, Drawing::Bars(_)))
@@ -184,8 +185,8 @@ fn numbers_are_an_axis_if_they_come_first() {
             .collect(),
         winners: Vec::new(),
     };
-    // Both numbers have a panel: they are a hundred times apart. The points are in the order of the
-    // axis.
+    // Each number has its own panel, because one is a hundred times the other. The points are in
+    // the order of the axis.
     let hours = view(
         column("hour", ColumnFormat::Integer, None),
         column("n", ColumnFormat::Integer, error()),
@@ -301,7 +302,7 @@ fn budgets_are_drawn_day_by_day_up_to_their_limit() {
     assert_eq!(sums, ["0.5", "2"]);
 }
 
-/// Whatever a label holds, the picture stays a document of its own elements.
+/// Whatever a label contains, the picture has only its own elements.
 #[test]
 fn a_picture_holds_its_texts_and_nothing_of_theirs() {
     let hostile = "</text><script>alert(1)</script>\"'&\u{0}\u{202e}";
@@ -322,8 +323,8 @@ fn a_picture_holds_its_texts_and_nothing_of_theirs() {
     }
 }
 
-/// Reads a document of elements with attributes and texts: each that opens closes, and only those
-/// of charts occur.
+/// Reads a document of elements with attributes and texts. Every element that opens closes, and
+/// only those of charts occur.
 fn elements(picture: &str) {
     let mut open = Vec::new();
     for part in picture.split('<').skip(1) {

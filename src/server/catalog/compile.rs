@@ -1,7 +1,7 @@
 //! Expressions of SQL as nodes, with the columns that they name.
 //!
-//! In: the syntax tree of an expression, and the columns that are in sight. Out: a node, and its
-//! type. A column that is not in sight is an error; a function that is not known has no value.
+//! In: the syntax tree of an expression, and the columns in scope. Out: a node, and its type. A
+//! column that is not in scope is an error. An unknown function has no value.
 
 use std::cell::{Cell, RefCell};
 
@@ -17,7 +17,7 @@ use super::functions;
 use super::node::{Arithmetic, Comparison, Node, SubqueryRows};
 use super::relations::World;
 
-/// A column in sight.
+/// A column in scope.
 #[derive(Debug, Clone)]
 pub(super) struct VisibleColumn {
     pub(super) table: String,
@@ -25,14 +25,14 @@ pub(super) struct VisibleColumn {
     pub(super) kind: CatalogType,
 }
 
-/// What is in sight of an expression.
+/// The scope of an expression.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CatalogScope<'a> {
     pub(super) columns: &'a [VisibleColumn],
     pub(super) outer: Option<&'a CatalogScope<'a>>,
-    /// Where aggregates are gathered, if they may stand here.
+    /// Collects aggregates, if they are allowed here.
     pub(super) aggregates: Option<&'a RefCell<Vec<Aggregate>>>,
-    /// Where windows are gathered.
+    /// Collects windows.
     pub(super) windows: Option<&'a RefCell<Vec<Window>>>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Window {
     pub(super) order: Vec<Sort>,
 }
 
-/// What rows are sorted by.
+/// One sort key.
 #[derive(Debug)]
 pub(super) struct Sort {
     pub(super) by: Node,
@@ -63,13 +63,13 @@ pub(super) struct Sort {
 /// The names of the columns of a query, with their types.
 pub(super) type NamedColumns = Vec<(String, CatalogType)>;
 
-/// A query that was compiled.
+/// A compiled query.
 pub(super) struct Compiled {
     pub(super) columns: NamedColumns,
     pub(super) rows: Box<dyn SubqueryRows>,
 }
 
-/// Compiles queries within expressions; whoever knows queries hands it in.
+/// Compiles queries within expressions. The compiler of queries implements it.
 pub(super) trait Queries {
     fn query(
         &self,
@@ -84,16 +84,16 @@ pub(super) struct Compiler<'a> {
     pub(super) world: &'a World,
     pub(super) values: &'a [Parameter],
     pub(super) queries: &'a dyn Queries,
-    /// Whether the query is about the catalog, as far as it was read.
+    /// Whether anything so far shows that the query is about the catalog.
     pub(super) touched: &'a Cell<bool>,
     pub(super) left: &'a Cell<u32>,
 }
 
-/// The most expressions of a query, and how deep they stand within one another.
+/// The most expressions of a query, and the most levels of nesting.
 pub(super) const MOST_EXPRESSIONS: u32 = 20_000;
 const DEEPEST: u32 = 300;
 
-/// A name as SQL means it: in lower case without quotes.
+/// A name as SQL reads it: in lower case unless it is quoted.
 pub(super) fn folded(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
@@ -268,12 +268,12 @@ impl Compiler<'_> {
                 Ok((node, CatalogType::Text))
             }
             Expr::Function(function) => self.function(function, scope, depth),
-            // It may be in a part of the query for which there are no rows.
+            // It may be in a part of the query that has no rows.
             _ => Ok((Node::Unknown, CatalogType::Text)),
         }
     }
 
-    /// A column, or a word that means a function.
+    /// A column, or a word that is a function call.
     fn named(
         &self,
         table: Option<&str>,
@@ -292,7 +292,7 @@ impl Compiler<'_> {
             }
             (at, depth) = (here.outer, depth + 1);
         }
-        // A function of one scalar has the name of its alias as that of its column.
+        // In PostgreSQL, the column of a scalar function has the name of the function's alias.
         if table.is_none() && !quoted && functions::is_about_the_catalog(name) {
             self.touched.set(true);
             return Ok((Node::Call(name.to_owned(), Vec::new()), functions::kind(name)));
@@ -331,7 +331,7 @@ impl Compiler<'_> {
         Ok((Node::Constant(datum), kind))
     }
 
-    /// The pattern of a LIKE, in which a backslash escapes.
+    /// The pattern of a LIKE, with backslash as the escape character.
     fn pattern(
         &self,
         pattern: &Expr,
@@ -394,7 +394,7 @@ impl Compiler<'_> {
         Ok((Node::Add(left, right, how), CatalogType::Int))
     }
 
-    /// What rows are sorted by.
+    /// The sort key of an ORDER BY expression.
     pub(super) fn sort(&self, by: &OrderByExpr, scope: &CatalogScope<'_>) -> Result<Sort, Unknown> {
         Ok(sorted(by, self.node(&by.expr, scope)?.0))
     }
@@ -423,7 +423,7 @@ impl Compiler<'_> {
             self.touched.set(true);
         }
         let is_aggregate = AGGREGATES.contains(&name.as_str());
-        // Within an aggregate, there is no other.
+        // Aggregates cannot be nested.
         let inner =
             CatalogScope { aggregates: scope.aggregates.filter(|_| !is_aggregate), ..*scope };
         let mut values = Vec::new();
@@ -471,7 +471,7 @@ impl Compiler<'_> {
         Ok((Node::Aggregate(aggregates.len() - 1), kind))
     }
 
-    /// The only window is the number of a row; it comes behind the columns in sight.
+    /// The only window function is `row_number()`. Its column follows those in scope.
     fn window(
         &self,
         name: &str,
@@ -537,8 +537,8 @@ fn comparison(op: &BinaryOperator) -> Option<Comparison> {
     })
 }
 
-/// A cast, and its type. A number that stands for something is shown by its name where it becomes a
-/// text.
+/// A cast, and its type. If a number that stands for an object becomes a text, the text is the
+/// object's name.
 fn cast(node: Node, to: &DataType) -> (Node, CatalogType) {
     let written = to.to_string().to_lowercase();
     let bare = written.strip_prefix("pg_catalog.").unwrap_or(&written).replace('"', "");

@@ -1,4 +1,4 @@
-//! Values of the catalog, and how they are compared and written.
+//! Values of the catalog, their comparison and their text.
 //!
 //! ```text
 //! Int(5) = Text("5")      '{a,b}' → List([a, b])      Bool(true) → t
@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The types of the catalog, as clients are told of them.
+/// The types of the catalog, as reported to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CatalogType {
     Bool,
@@ -25,7 +25,7 @@ pub(super) enum Datum {
     List(Vec<Datum>),
 }
 
-/// Why a query has no answer here: it holds something that is not known, or would take too long.
+/// The query has no answer here: it uses something unknown, or would take too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unknown;
 
@@ -60,7 +60,7 @@ impl Datum {
         }
     }
 
-    /// Whether it is true; `None` where that is unknown.
+    /// Whether it is true; `None` if this is unknown.
     pub(super) fn truth(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -69,7 +69,7 @@ impl Datum {
         }
     }
 
-    /// A whole number.
+    /// It as an integer.
     pub(super) fn int(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
@@ -79,7 +79,7 @@ impl Datum {
         }
     }
 
-    /// The elements of an array, or of a text that writes one.
+    /// The elements of an array, or of the text of one.
     pub(super) fn list(&self) -> Option<Vec<Self>> {
         match self {
             Self::List(list) => Some(list.clone()),
@@ -88,7 +88,7 @@ impl Datum {
         }
     }
 
-    /// How it compares to another; `None` where one of them is NULL.
+    /// Compares it with another value; `None` if one of them is NULL.
     pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Null, _) | (_, Self::Null) => None,
@@ -140,7 +140,7 @@ fn elements(text: &str) -> Option<Vec<Datum>> {
             '\\' => one.push(chars.next()?),
             '"' => (quoted, was_quoted) = (!quoted, true),
             ',' if !quoted => end(&mut one, &mut was_quoted),
-            // Around quotes, as behind a comma, spaces are no part of an element.
+            // Around quotes and after a comma, spaces do not belong to an element.
             c if !quoted && c.is_whitespace() && (one.is_empty() || was_quoted) => {}
             c => one.push(c),
         }

@@ -1,8 +1,7 @@
-//! The functions that the catalog knows: about the session, about tables, and a few about texts and
-//! arrays.
+//! The functions of the catalog: on the session, on tables, and a few on texts and arrays.
 //!
-//! In: a name, without `pg_catalog`, and values. Out: a value. A function that stands for what
-//! nothing here has is NULL.
+//! In: a name without `pg_catalog`, and values. Out: a value. Functions on objects that do not
+//! exist here return NULL.
 
 use hushql::TableSchema;
 
@@ -10,8 +9,8 @@ use super::datum::{CatalogType, Datum, Unknown};
 use super::relations::{self, CATALOG, INFORMATION, PUBLIC, World};
 use super::types;
 
-/// Functions that tell of the session or the catalog: a query that calls one, and reads no table,
-/// is answered here.
+/// Functions on the session or the catalog. A query that calls one and reads no table is answered
+/// here.
 pub(super) fn is_about_the_catalog(name: &str) -> bool {
     name.starts_with("pg_")
         || name.starts_with("has_")
@@ -41,7 +40,7 @@ pub(super) fn is_about_the_catalog(name: &str) -> bool {
         .contains(&name)
 }
 
-/// The type of a function's value.
+/// The type of a function's result.
 pub(super) fn kind(name: &str) -> CatalogType {
     match name {
         "array_length"
@@ -89,7 +88,7 @@ pub(super) fn kind(name: &str) -> CatalogType {
     }
 }
 
-/// Functions of what nothing here has.
+/// Functions on objects that do not exist here.
 const NONE: [&str; 20] = [
     "col_description",
     "inet_server_addr",
@@ -116,7 +115,7 @@ const NONE: [&str; 20] = [
 /// Calls a function.
 ///
 /// # Errors
-/// For one that is not known.
+/// If the function is unknown.
 pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum, Unknown> {
     let text = |n: usize| values.get(n).and_then(Datum::text);
     let int = |n: usize| values.get(n).and_then(Datum::int);
@@ -193,7 +192,7 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
         }
         "replace" => match (text(0), text(1), text(2)) {
             (Some(text), Some(old), Some(new)) => {
-                // What is put in must not make a text that grows without end.
+                // The replacement must not make a text that grows without end.
                 if new.len() > 256 || old.is_empty() {
                     return Err(Unknown);
                 }
@@ -250,7 +249,7 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
             let known = int(0).is_some_and(|oid| is_visible(world, oid));
             Datum::Bool(known)
         }
-        // A role asks, and declares nothing.
+        // A role may query, but declare nothing.
         name if name.starts_with("has_") => {
             let wanted = values.last().and_then(Datum::text).unwrap_or_default().to_lowercase();
             Datum::Bool(["select", "usage", "connect"].iter().any(|right| wanted.contains(right)))
@@ -265,7 +264,8 @@ fn is_visible(world: &World, oid: i64) -> bool {
         || [2, 403].contains(&oid)
 }
 
-/// The name of a relation, a type or a schema with this number, as `regclass` and the like show it.
+/// The name of the relation, type or schema with this number, as `regclass` and similar types show
+/// it.
 pub(super) fn shown(world: &World, what: &str, value: &Datum) -> Datum {
     let Some(number) = value.int() else { return value.clone() };
     let name = match what {
@@ -281,7 +281,7 @@ pub(super) fn shown(world: &World, what: &str, value: &Datum) -> Datum {
     Datum::Text(name.unwrap_or_else(|| number.to_string()).into())
 }
 
-/// A name, in quotes where it needs them.
+/// A name, quoted if necessary.
 fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let begins = name.chars().next().is_some_and(|c| !c.is_ascii_digit());

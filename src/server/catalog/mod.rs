@@ -1,16 +1,16 @@
-//! What clients ask of a catalog that is not the engine's: who and where they are, and which tables
-//! there are.
+//! Answers the queries of clients on PostgreSQL's catalog: about their role, the database and its
+//! tables.
 //!
-//! In: a query. Out: its answer, if it names nothing but relations of PostgreSQL's catalog, or no
-//! relation and a function about the session; any other query goes to the engine, which refuses
-//! what it does not know. The answers follow from declarations alone, and nothing is charged. No
-//! query of an analyst reaches rows from here: this is a small engine of its own, over rows that it
-//! makes up.
+//! In: a query. Out: its answer, if it names only relations of PostgreSQL's catalog, or no relation
+//! and a function on the session. Any other query goes to the engine, which refuses unknown names.
+//! The answers follow from declarations alone, and nothing is charged. From here, no query reaches
+//! rows of tables: this is a small engine of its own, over rows that it generates from
+//! declarations.
 //!
-//! DataFusion over tables in memory answered 36 of 61 queries that were traced when it was tried,
-//! and needs features that would widen the language of private queries. Casts to `regclass`,
-//! recursion within a CASE (asyncpg) and subscripts of what functions give (JDBC, Grafana) are
-//! interpreted here one row at a time, with limits on steps, cells and depth.
+//! DataFusion over tables in memory answered only 36 of 61 recorded queries, and needs features
+//! that would widen the language of private queries. Casts to `regclass`, recursion within a CASE
+//! (asyncpg) and subscripts of function results (JDBC, Grafana) are interpreted here one row at a
+//! time, with limits on steps, cells and depth.
 //!
 //! ```text
 //! words ─▶ sqlparser ─▶ select (compile) ─▶ plan (node) ─▶ rows of relations
@@ -54,11 +54,11 @@ mod types;
 /// The name of the only database.
 pub(super) const DATABASE: &str = "hushql";
 
-/// The most bytes of a query about the catalog, and the stack that one may need.
+/// The most bytes of a query on the catalog, and the stack size for it.
 const LONGEST: usize = 64 << 10;
 const STACK: usize = 64 << 20;
 
-/// Words without which no query is about the catalog.
+/// A query on the catalog contains at least one of these words.
 const SIGNS: [&str; 9] = [
     "pg_",
     "information_schema",
@@ -71,10 +71,10 @@ const SIGNS: [&str; 9] = [
     "to_reg",
 ];
 
-/// The answer to a query that a tool sends.
+/// The answer to a query of a tool; `None` if it is not about the catalog.
 ///
 /// # Errors
-/// Those of the vault.
+/// The errors of the vault.
 pub(super) fn answer(desk: &Desk, sql: &str) -> Result<Option<EncodedTable>, Failed> {
     answer_with(desk, sql, &[])
 }
@@ -92,7 +92,7 @@ pub(super) fn answer_with(
     Ok(with_room(|| asked(&world, sql, values)))
 }
 
-/// The columns of the answer to a query with such values.
+/// The columns of the answer to a query with these values.
 ///
 /// # Errors
 /// As [`answer`].
@@ -106,12 +106,12 @@ pub(super) fn columns(
     Ok(plan)
 }
 
-/// Runs on a stack that is deep enough for whatever fits into a query.
+/// Runs on a stack that is deep enough for every query of the allowed length.
 fn with_room<T>(work: impl FnOnce() -> T) -> T {
     stacker::grow(STACK, work)
 }
 
-/// What the catalog follows from, for a query that may be about it.
+/// The data that the catalog is generated from, for a query that may be about it.
 fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
     let lower = sql.to_ascii_lowercase();
     if sql.len() > LONGEST || !SIGNS.iter().any(|sign| lower.contains(sign)) {
@@ -128,7 +128,7 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
     }))
 }
 
-/// The plan of a query about the catalog.
+/// The plan of a query on the catalog.
 fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<CatalogQuery, Unknown> {
     let statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).map_err(|_| Unknown)?;
     let [Statement::Query(query)] = statements.as_slice() else { return Err(Unknown) };
@@ -139,7 +139,7 @@ fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<CatalogQuery, 
     if touched.get() { Ok(plan) } else { Err(Unknown) }
 }
 
-/// The answer to a query about the catalog.
+/// The answer to a query on the catalog.
 fn asked(world: &World, sql: &str, values: &[Value]) -> Option<EncodedTable> {
     let plan = compiled(world, sql, values).ok()?;
     let steps = Steps::new();
@@ -160,7 +160,7 @@ fn schema(plan: &CatalogQuery) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Rows as Arrow has them; `None` where a value is not of the type that was told.
+/// Rows as Arrow batches; `None` if a value does not have the declared type.
 fn table(plan: &CatalogQuery, rows: &[Vec<Datum>]) -> Option<EncodedTable> {
     let schema = schema(plan);
     let mut columns: Vec<ArrayRef> = Vec::new();

@@ -1,7 +1,7 @@
 //! Names of columns, and small parts of queries.
 //!
 //! In: expressions, aliases and sides of set operations. Out: the names that PostgreSQL gives to
-//! columns, and what a query is made of.
+//! columns, and parts of queries.
 
 use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableAlias};
 
@@ -23,7 +23,7 @@ pub(super) fn function_columns(name: &str, numbered: bool) -> NamedColumns {
     std::iter::once((name.to_owned(), kind)).chain(ordinality).collect()
 }
 
-/// The plan of a body alone.
+/// The plan of a body without ORDER BY or LIMIT.
 pub(super) fn plan_of(columns: NamedColumns, body: Body) -> CatalogQuery {
     CatalogQuery { columns, body, order: Vec::new(), limit: None, offset: None }
 }
@@ -44,7 +44,7 @@ pub(super) fn bare(side: &SetExpr) -> Query {
     }
 }
 
-/// The parts of a condition that all have to be true.
+/// The conditions of a conjunction.
 pub(super) fn conjuncts(node: Node, to: &mut Vec<Node>) {
     match node {
         Node::And(left, right) => {
@@ -55,8 +55,8 @@ pub(super) fn conjuncts(node: Node, to: &mut Vec<Node>) {
     }
 }
 
-/// The column of the answer that an expression of ORDER BY or GROUP BY names, by its name or its
-/// place.
+/// The position of the answer's column that an expression of ORDER BY or GROUP BY names, by name or
+/// number.
 pub(super) fn place(expr: &Expr, named: &NamedColumns) -> Option<usize> {
     match expr {
         Expr::Identifier(name) => {
@@ -74,7 +74,7 @@ pub(super) fn place(expr: &Expr, named: &NamedColumns) -> Option<usize> {
     }
 }
 
-/// The names of columns that an alias gives.
+/// The column names of an alias.
 pub(super) fn names(alias: Option<&TableAlias>) -> Vec<String> {
     alias
         .map(|alias| alias.columns.iter().map(|column| folded(&column.name)).collect())

@@ -1,8 +1,8 @@
 //! Expressions over rows of the catalog, and their values.
 //!
-//! Values are told one row at a time, in a number of steps that is bounded: a query that needs more
-//! has no answer here. What is not known is an error when it is needed, and not before: many a
-//! query of a tool names functions for rows that do not exist.
+//! Values are computed one row at a time, in a bounded number of steps. A query that needs more has
+//! no answer here. Something unknown is an error only when its value is needed: many queries of
+//! tools name functions for rows that do not exist.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -15,14 +15,14 @@ use super::functions;
 use super::relations::World;
 use super::types;
 
-/// The most values that a query may look at.
+/// The most values that a query may compute.
 const MOST_STEPS: u64 = 3_000_000;
 
-/// The most bytes of a pattern, and what one takes of the steps.
+/// The most bytes of a pattern, and the steps that one pattern takes.
 const LONGEST_PATTERN: usize = 256;
 const STEPS_OF_A_PATTERN: usize = 100;
 
-/// The steps that are left.
+/// The remaining steps.
 #[derive(Debug)]
 pub(super) struct Steps(Cell<u64>);
 
@@ -31,7 +31,7 @@ impl Steps {
         Self(Cell::new(MOST_STEPS))
     }
 
-    /// Takes some.
+    /// Uses up some steps.
     pub(super) fn take(&self, count: usize) -> Result<(), Unknown> {
         let count = u64::try_from(count).map_err(|_| Unknown)?;
         self.0.set(self.0.get().checked_sub(count).ok_or(Unknown)?);
@@ -55,7 +55,7 @@ pub(super) trait SubqueryRows: Debug {
     fn rows(&self, env: &Env<'_>) -> Result<Vec<Vec<Datum>>, Unknown>;
 }
 
-/// How two values are compared.
+/// A comparison of two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -72,7 +72,7 @@ pub(super) enum Comparison {
 #[derive(Debug)]
 pub(super) enum Node {
     Constant(Datum),
-    /// A column of this query (0), or of the one so many around it.
+    /// A column of this query (depth 0), or of a query `depth` levels further out.
     Column {
         depth: usize,
         index: usize,
@@ -105,17 +105,17 @@ pub(super) enum Node {
     Call(String, Vec<Node>),
     /// A cast to a type of this name.
     Cast(String, Box<Node>),
-    /// The name of what a number stands for.
+    /// The name of the object that a number stands for.
     Shown(String, Box<Node>),
     List(Vec<Node>),
     Element(Box<Node>, Box<Node>),
     Add(Box<Node>, Box<Node>, Arithmetic),
     Concat(Box<Node>, Box<Node>),
-    /// Something that has no value here.
+    /// An expression without a value here.
     Unknown,
 }
 
-/// What is done with two numbers.
+/// An arithmetic operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Plus,
@@ -279,8 +279,8 @@ impl Node {
         })
     }
 
-    /// Calls `with` for this node and those below it. A query within is one of them; what is in it,
-    /// is not.
+    /// Calls `with` for this node and those below it, including queries within expressions, but not
+    /// the nodes inside them.
     pub(super) fn walk(&self, with: &mut impl FnMut(&Self)) {
         with(self);
         match self {
@@ -360,8 +360,8 @@ fn compared(how: Comparison, left: &Datum, right: &Datum) -> Result<Option<bool>
     }))
 }
 
-/// Whether a text is like a pattern. The last `%` takes one more character wherever what follows
-/// does not fit.
+/// Whether a text matches a pattern. If the rest does not match, the last `%` takes one more
+/// character.
 fn like(pattern: &str, text: &str, is_folded: bool) -> bool {
     let fold = |text: &str| -> Vec<char> {
         if is_folded { text.to_lowercase().chars().collect() } else { text.chars().collect() }
@@ -394,7 +394,7 @@ fn found(pattern: &str, text: &str, folded: bool) -> Result<bool, Unknown> {
     if pattern.len() > LONGEST_PATTERN {
         return Err(Unknown);
     }
-    // Most patterns are of one name, or of any.
+    // Most patterns match one name or everything.
     let literal = pattern.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$"));
     let literal = literal.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
     if let (Some(literal), false) = (literal, folded) {
@@ -405,7 +405,7 @@ fn found(pattern: &str, text: &str, folded: bool) -> Result<bool, Unknown> {
     Ok(regex.build().map_err(|_| Unknown)?.is_match(text))
 }
 
-/// A value as one of another type.
+/// Casts a value to another type.
 fn cast(world: &World, to: &str, value: Datum) -> Result<Datum, Unknown> {
     if value.is_null() {
         return Ok(value);

@@ -1,8 +1,8 @@
 //! Queries over the catalog, and their rows.
 //!
-//! Relations are joined one after the other: what a condition can decide, it decides as soon as its
-//! columns are there, and a condition that two columns are equal finds its rows by their values.
-//! Rows are bounded in number.
+//! Relations are joined one after the other. A condition is applied as soon as its columns are
+//! available, and an equality of two columns finds its rows by an index. The number of rows is
+//! bounded.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -14,7 +14,7 @@ use super::datum::{Datum, Unknown};
 use super::functions;
 use super::node::{Comparison, Env, Node, SubqueryRows};
 
-/// The most values that the rows of a join may have, and the most rounds of a recursion.
+/// The most values in the rows of a join, and the most rounds of a recursion.
 const MOST_CELLS: usize = 4_000_000;
 const MOST_ROUNDS: usize = 100;
 
@@ -25,7 +25,7 @@ type Row = Vec<Datum>;
 pub(super) struct CatalogQuery {
     pub(super) columns: NamedColumns,
     pub(super) body: Body,
-    /// Over the columns of the answer, and those that a selection has behind them.
+    /// Over the columns of the answer, and further sort columns after them.
     pub(super) order: Vec<Sort>,
     pub(super) limit: Option<Node>,
     pub(super) offset: Option<Node>,
@@ -41,7 +41,7 @@ pub(super) enum Body {
         how: SetOperation,
         all: bool,
     },
-    /// `WITH RECURSIVE`: rows, and those that follow from the rows of the round before.
+    /// `WITH RECURSIVE`: rows, and those that follow from the rows of the previous round.
     Recursive {
         base: Box<CatalogQuery>,
         step: Box<CatalogQuery>,
@@ -64,7 +64,7 @@ pub(super) struct Select {
     pub(super) filter: Vec<Node>,
     pub(super) groups: Option<Groups>,
     pub(super) windows: Vec<Window>,
-    /// What is selected, and behind it what rows are sorted by.
+    /// The selected columns, and sort columns after them.
     pub(super) items: Vec<Node>,
     pub(super) distinct: bool,
 }
@@ -76,12 +76,12 @@ pub(super) struct Groups {
     pub(super) having: Option<Node>,
 }
 
-/// What stands behind FROM or JOIN.
+/// A source in FROM or JOIN.
 #[derive(Debug)]
 pub(super) struct FromItem {
     pub(super) width: usize,
     pub(super) from: From,
-    /// Whether rows without a partner stay.
+    /// Whether it is a LEFT JOIN.
     pub(super) is_left: bool,
     pub(super) on: Vec<Node>,
 }
@@ -93,7 +93,7 @@ pub(super) enum From {
         plan: Box<CatalogQuery>,
         lateral: bool,
     },
-    /// A function of rows, or of one value.
+    /// A function that returns rows, or one value.
     Call {
         name: String,
         values: Vec<Node>,
@@ -170,7 +170,7 @@ fn recursive(
     Err(Unknown)
 }
 
-/// Leaves one of equal rows, as far as these columns go.
+/// Keeps one of several rows that are equal in the first `columns` columns.
 fn distinct(rows: &mut Vec<Row>, columns: usize) {
     let mut seen = BTreeSet::new();
     rows.retain(|row| seen.insert(row.iter().take(columns).cloned().collect::<Row>()));
@@ -192,7 +192,7 @@ fn sort(rows: &mut Vec<Row>, order: &[Sort], env: &Env<'_>) -> Result<(), Unknow
     Ok(())
 }
 
-/// The order of two rows of keys.
+/// Compares two rows of sort keys.
 fn by(order: &[Sort], a: &Row, b: &Row) -> Ordering {
     let each =
         order.iter().zip(a.iter().zip(b)).map(|(sort, (a, b))| match (a.is_null(), b.is_null()) {
@@ -244,9 +244,9 @@ impl Select {
         self.items.iter().map(|item| item.value(env)).collect()
     }
 
-    /// The rows of all sources together, as far as the conditions let them through.
+    /// The joined rows of all sources that satisfy the conditions.
     fn joined(&self, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
-        // Without a row of one of them, there is none of all.
+        // If one of them has no rows, the join has none.
         let is_empty = |source: &FromItem| match &source.from {
             From::Table(rows) => rows.is_empty(),
             From::Plan { .. } | From::Call { .. } | From::Working(_) => false,
@@ -283,7 +283,7 @@ impl Select {
         Ok(rows)
     }
 
-    /// Puts the numbers of `row_number()` behind each row.
+    /// Appends the `row_number()` values to each row.
     fn number(&self, rows: &mut [Row], env: &Env<'_>) -> Result<(), Unknown> {
         for window in &self.windows {
             let mut keyed = Vec::new();
@@ -315,8 +315,8 @@ impl Select {
     }
 }
 
-/// How many columns of its own query an expression needs; all of them, where a query within it may
-/// name any.
+/// The number of first columns of its own query that an expression needs; all of them if it
+/// contains a query, which may name any.
 fn reach(node: &Node) -> usize {
     let mut reach = 0;
     node.walk(&mut |node| match node {
@@ -329,7 +329,7 @@ fn reach(node: &Node) -> usize {
     reach
 }
 
-/// Joins the rows so far with a source, and keeps those that the conditions let through.
+/// Joins the rows so far with a source, and keeps the rows that satisfy the conditions.
 fn join(
     source: &FromItem,
     rows: Vec<Row>,
@@ -403,7 +403,7 @@ fn all_true(nodes: &[&Node], row: &Row, env: &Env<'_>) -> Result<bool, Unknown> 
     Ok(true)
 }
 
-/// The rows of a source that depends on the row before it.
+/// The rows of a source that depends on the current row.
 fn rows_of(from: &From, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
     let (name, values, numbered) = match from {
         From::Plan { plan, .. } => return plan.rows(&Env { row: &[], outer: Some(env), ..*env }),
@@ -436,15 +436,15 @@ fn rows_of(from: &From, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
         .collect())
 }
 
-/// Rows by the value of one column.
+/// An index of rows by the value of one column.
 struct RowIndex<'a> {
     other: &'a Node,
     places: HashMap<Option<String>, Vec<usize>>,
 }
 
 impl<'a> RowIndex<'a> {
-    /// An index for a condition that a column of the new rows is equal to something that the rows
-    /// before have.
+    /// An index for a condition that a column of the new rows equals an expression over the rows so
+    /// far.
     fn of(rows: &[Row], on: &[&'a Node], width: usize) -> Option<Self> {
         if rows.len() < 8 {
             return None;
@@ -479,7 +479,7 @@ impl<'a> RowIndex<'a> {
     }
 }
 
-/// The groups of rows, each with its first row; without keys, all are one.
+/// The groups of rows, each with its first row. Without keys, all rows are one group.
 fn grouped(keys: &[Node], rows: Vec<Row>, env: &Env<'_>) -> Result<Vec<(Row, Vec<Row>)>, Unknown> {
     if keys.is_empty() {
         return Ok(vec![(rows.first().cloned().unwrap_or_default(), rows)]);

@@ -1,8 +1,8 @@
 //! The relations of the catalog, with the rows that follow from declarations.
 //!
-//! In: the tables and views that whoever asks may see. Out: the rows of a relation, such as
-//! `pg_class`. Those of most relations are none; `relations.txt` lists them all, with their columns
-//! as PostgreSQL 15 has them.
+//! In: the tables and views that the client may see. Out: the rows of a relation, such as
+//! `pg_class`. Most relations have no rows. `relations.txt` lists all of them, with their columns
+//! in PostgreSQL 15.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::super::encode::kind;
 use super::datum::{CatalogType, Datum};
 use super::types::{self, TYPES};
 
-/// What the catalog follows from.
+/// The data that the catalog is generated from.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) tables: Vec<TableSchema>,
@@ -36,8 +36,8 @@ pub(super) const INFORMATION: i64 = 13_207;
 const OWNER: i64 = 10;
 const DATABASE: i64 = 16_383;
 
-/// The columns of a relation; `None` for one that PostgreSQL does not have in this schema. Without
-/// a schema, it is `pg_catalog`.
+/// The columns of a relation; `None` if PostgreSQL has no such relation in this schema. The default
+/// schema is `pg_catalog`.
 pub(super) fn columns(schema: Option<&str>, name: &str) -> Option<RelationColumns> {
     let line = LIST.lines().find_map(|line| {
         let (full, columns) = line.split_once(": ")?;
@@ -63,7 +63,7 @@ pub(super) fn oid(name: &str) -> i64 {
     16_384 + number % 1_000_000_000
 }
 
-/// The number of a relation by its name: a table's, or one of the catalog's own.
+/// The number of the relation with this name: a table, or a relation of the catalog.
 pub(super) fn numbered(world: &World, name: &str) -> Option<i64> {
     let bare = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
     let catalog = name.starts_with("pg_catalog.") || bare.starts_with("pg_");
@@ -73,13 +73,13 @@ pub(super) fn numbered(world: &World, name: &str) -> Option<i64> {
     (catalog && columns(None, bare).is_some()).then(|| oid(&format!("pg_catalog.{bare}")))
 }
 
-/// The table of a number.
+/// The table with this number.
 pub(super) fn table(world: &World, number: i64) -> Option<&TableSchema> {
     world.tables.iter().find(|table| oid(&table.name) == number)
 }
 
-/// Values of a row by the names of their columns; what is not named is NULL, `false`, 0 or empty,
-/// as the columns' types are.
+/// Values of a row by the names of their columns. Unnamed columns are NULL, `false`, 0 or empty,
+/// according to their types.
 type RelationRow<'a> = HashMap<&'a str, Datum>;
 
 fn row<'a>(values: impl IntoIterator<Item = (&'a str, Datum)>) -> RelationRow<'a> {
@@ -94,7 +94,7 @@ fn size(value: usize) -> Datum {
     Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// Columns of the catalog that are NULL where nothing else is said.
+/// Columns of the catalog whose default is NULL.
 fn is_null(name: &str) -> bool {
     name.ends_with("acl")
         || name.ends_with("options")
@@ -262,7 +262,7 @@ fn all_types() -> Vec<RelationRow<'static>> {
     TYPES.iter().map(|t| one(t, false)).chain(arrays).collect()
 }
 
-/// The owner and whoever asks: nobody learns who else may log in.
+/// The owner and the client's own role. Clients do not learn which other roles exist.
 fn roles(world: &World) -> Vec<RelationRow<'_>> {
     let mut names = vec![("owner", OWNER)];
     if world.role != "owner" {

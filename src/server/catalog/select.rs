@@ -1,7 +1,8 @@
 //! Queries of SQL as plans.
 //!
 //! In: the syntax tree of a query. Out: a plan, with the names and types of its columns. A relation
-//! that is neither the catalog's nor one of the query's own is an error: the query is the engine's.
+//! that neither the catalog nor the query's own WITH has is an error; then the query goes to the
+//! engine.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,15 +25,15 @@ use super::node::{Node, SubqueryRows};
 use super::plan::{Body, CatalogQuery, From, FromItem, Groups, Select, SetOperation};
 use super::relations;
 
-/// How deep queries stand within one another.
+/// The most levels of nested queries.
 const DEEPEST: usize = 24;
 
-/// The queries that WITH names, innermost first.
+/// The queries that WITH names, the innermost first.
 #[derive(Clone, Copy)]
 struct WithNames<'a> {
     name: &'a str,
     what: WithQuery<'a>,
-    /// What is in sight around the query that has the WITH.
+    /// The scope around the query that has the WITH.
     outer: Option<&'a CatalogScope<'a>>,
     next: Option<&'a WithNames<'a>>,
 }
@@ -41,20 +42,20 @@ struct WithNames<'a> {
 enum WithQuery<'a> {
     /// A query, with the names that it may use.
     Query(&'a Query, &'a [String], Option<&'a WithNames<'a>>),
-    /// The same, which names itself.
+    /// The same for a query that refers to itself.
     Recursive(&'a Query, &'a [String], Option<&'a WithNames<'a>>),
-    /// The rows of the round before.
+    /// The rows of the previous round.
     Working(&'a NamedColumns, &'a Rc<RefCell<Vec<Vec<super::datum::Datum>>>>),
 }
 
-/// The queries of a statement.
+/// Compiles the queries of a statement, given the WITH names in scope.
 pub(super) struct Within<'a> {
     names: Option<&'a WithNames<'a>>,
     depth: usize,
 }
 
 impl Within<'_> {
-    /// Those of a statement that begins.
+    /// At the top of a statement.
     pub(super) fn new() -> Self {
         Self { names: None, depth: 0 }
     }
@@ -72,7 +73,7 @@ impl Queries for Within<'_> {
     }
 }
 
-/// A query within an expression: the row of the query around it is one further out.
+/// A query within an expression. Inside, the row of the outer query is one level further out.
 #[derive(Debug)]
 struct Around(CatalogQuery);
 
@@ -82,7 +83,7 @@ impl SubqueryRows for Around {
     }
 }
 
-/// The columns of sources that were read.
+/// The columns of the sources that were compiled so far.
 #[derive(Default)]
 struct ReadSources {
     columns: Vec<VisibleColumn>,
@@ -111,7 +112,7 @@ impl Within<'_> {
         self.with(compiler, query, outer, (&with.cte_tables, &columns, with.recursive))
     }
 
-    /// The plan of a query, with the first of these names in sight, and then the next.
+    /// The plan of a query, with the first of these names in scope, then the next one, and so on.
     fn with(
         &self,
         compiler: &Compiler<'_>,
@@ -131,12 +132,12 @@ impl Within<'_> {
         };
         let names = WithNames { name: &name, what, outer, next: self.names };
         let within = Within { names: Some(&names), depth: self.depth };
-        // What nothing reads is read here: it may name a table that is not the catalog's.
+        // Compiled even if nothing refers to it: it may name a table that is not the catalog's.
         within.known(compiler, &names, outer)?;
         within.with(compiler, query, outer, (ctes, columns, recursive))
     }
 
-    /// The plan of a query behind its WITH.
+    /// The plan of a query after its WITH.
     fn inner(
         &self,
         compiler: &Compiler<'_>,
@@ -245,7 +246,7 @@ impl Within<'_> {
             let written = place(expr, &named).and_then(|place| select.projection.get(place));
             let is_column = compiler.node(expr, &plain);
             keys.push(match (is_column, written) {
-                // A name is a column of the tables first, and a number is a place.
+                // A name refers to a column of the tables first, and a number to a position.
                 (Ok((node, _)), _) if !matches!(expr, Expr::Value(_)) => node,
                 (
                     _,
@@ -272,7 +273,7 @@ impl Within<'_> {
         Ok(plan)
     }
 
-    /// What rows are sorted by: a column of the answer, or a node that is selected behind them.
+    /// The sort keys: columns of the answer, or nodes that are selected after them.
     fn order(
         &self,
         compiler: &Compiler<'_>,
@@ -326,7 +327,7 @@ impl Within<'_> {
         };
         let (node, kind) = compiler.node(expr, scope)?;
         let (node, kind) = match node {
-            // What stands for a table or a type is shown by its name.
+            // A number that stands for a table or a type is sorted by its name.
             Node::Cast(what, inner)
                 if ["regclass", "regtype", "regnamespace"].contains(&what.as_str()) =>
             {
@@ -383,7 +384,7 @@ impl Within<'_> {
                 JoinConstraint::None => {}
                 JoinConstraint::Natural => return Err(Unknown),
             }
-            // The condition of a join of several is that of the last of them.
+            // If several sources are joined at once, the condition belongs to the last one.
             match to.sources.len() - sources {
                 1 => {}
                 _ if is_left => return Err(Unknown),
@@ -485,7 +486,7 @@ impl Within<'_> {
             }
             known = names.next;
         }
-        // What the owner declared under such a name is a table like any other.
+        // If the owner declared a table with such a name, it is an ordinary table.
         if schema.is_none() && compiler.world.tables.iter().any(|table| table.name == *bare) {
             return Err(Unknown);
         }
@@ -503,7 +504,7 @@ impl Within<'_> {
         names: &WithNames<'_>,
         outer: Option<&CatalogScope<'_>>,
     ) -> Result<(NamedColumns, From, String), Unknown> {
-        // Named from the query that has the WITH, it sees what is around that one.
+        // Used directly in the query that has the WITH, it has the same scope around it.
         let outer = match (names.outer, outer) {
             (Some(its), Some(here)) if std::ptr::eq(its.columns, here.columns) => Some(here),
             _ => None,
@@ -555,7 +556,7 @@ impl Within<'_> {
     }
 }
 
-/// A function in place of a table.
+/// A function as a table.
 fn call(
     compiler: &Compiler<'_>,
     name: &ObjectName,

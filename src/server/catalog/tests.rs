@@ -1,4 +1,4 @@
-//! What tools ask when they begin, and what is none of the catalog's.
+//! The first queries of tools, and queries that the catalog does not answer.
 
 use hushql::Engine;
 
@@ -50,7 +50,7 @@ fn columns(sql: &str) -> Vec<String> {
     table.schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// The condition by which dashboards of Grafana find the schemas of the search path.
+/// The condition with which Grafana's dashboards find the schemas of the search path.
 const IN_PATH: &str = "quote_ident(table_schema) IN (
     SELECT CASE WHEN trim(s[i]) = '\"$user\"' THEN user ELSE trim(s[i]) END
     FROM generate_series(
@@ -154,7 +154,7 @@ fn dbeaver_reads_its_tree() {
 
 #[test]
 fn drivers_ask_about_types_and_keys() {
-    // The number of a row within its table, as JDBC counts columns.
+    // The number of a row within its table, which JDBC uses to count columns.
     let numbered = "SELECT * FROM (SELECT n.nspname, c.relname, a.attname,
             row_number() OVER (PARTITION BY a.attrelid ORDER BY a.attnum) AS attnum, nullif(a.attidentity, '') AS identity
         FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON (c.relnamespace = n.oid)
@@ -168,7 +168,7 @@ fn drivers_ask_about_types_and_keys() {
         (columns(keys), rows(keys).len()),
         (vec!["attname".to_owned(), "key_seq".to_owned()], 0)
     );
-    // Types that belong to one another, as asyncpg looks for them.
+    // Related types, as asyncpg looks them up.
     let tree = "WITH RECURSIVE tree(oid, name, elem, depth) AS (
             SELECT t.oid, t.typname, t.typelem, 0 FROM pg_type t WHERE t.oid = ANY('{1016}'::oid[])
             UNION ALL

@@ -6,15 +6,15 @@ use super::super::encode::kinds;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Type {
     pub(super) oid: u32,
-    /// The name in `pg_type`, and as SQL has it.
+    /// The name in `pg_type`, and the name in SQL.
     pub(super) name: &'static str,
     pub(super) sql: &'static str,
     /// The number of its array; 0 for none.
     pub(super) array: u32,
-    /// The bytes of a value; -1 where they vary.
+    /// The bytes of a value; -1 if they vary.
     pub(super) size: i64,
     pub(super) category: &'static str,
-    /// The beginning of the names of its functions.
+    /// The prefix of the names of its functions.
     pub(super) functions: &'static str,
 }
 
@@ -28,7 +28,7 @@ const fn of(
     Type { oid, name, sql, array, size, category, functions }
 }
 
-/// The types that answers and parameters have, and those that drivers look for when they begin.
+/// The types of answers and parameters, and those that drivers look up when they connect.
 pub(super) const TYPES: [Type; 26] = [
     of((kinds::BOOL, 1000), ("bool", "boolean"), 1, "B", "bool"),
     of((kinds::BYTEA, 1001), ("bytea", "bytea"), -1, "U", "bytea"),
@@ -70,7 +70,7 @@ pub(super) const TYPES: [Type; 26] = [
     of((2278, 0), ("void", "void"), 4, "P", "void_"),
 ];
 
-/// The type of this number, and whether the number is that of its array.
+/// The type with this number, or whose array has this number, and whether it is the array.
 pub(super) fn numbered(oid: i64) -> Option<(Type, bool)> {
     let find = |which: fn(&Type) -> u32| TYPES.iter().find(|t| i64::from(which(t)) == oid);
     find(|t| t.oid)
@@ -78,7 +78,7 @@ pub(super) fn numbered(oid: i64) -> Option<(Type, bool)> {
         .or_else(|| find(|t| t.array).filter(|t| t.array > 0).map(|t| (*t, true)))
 }
 
-/// The number of the type of this name, as `pg_type` or SQL has it.
+/// The number of the type with this name, in `pg_type` or in SQL.
 pub(super) fn named(name: &str) -> Option<i64> {
     let (name, is_array) = match name.trim().strip_suffix("[]") {
         Some(name) => (name, true),
