@@ -1,8 +1,8 @@
-//! Amounts that were spent elsewhere, in another vault about the same people.
+//! Amounts that were spent in another vault on the same people.
 //!
-//! In: a name, the least cost that counts as spent on its people, and names whose people they are
-//! too. Out: an entry of the ledger for what was missing, and every budget with it. Amounts are
-//! raised, never lowered: the larger of the two counts, so that the same statement may be repeated.
+//! In: a name, the least cost that counts as spent on its people, and other names of the same
+//! people. Out: a ledger entry for the missing amount, and the updated budgets. Amounts are raised,
+//! never lowered: the larger one counts, so the same statement can be repeated.
 //!
 //! ```text
 //! visits: ε = 1 charged     SPENT (epsilon=3)   →   an entry of ε = 2
@@ -24,35 +24,35 @@ use crate::ledger::records::kinds::SPENT;
 use crate::ledger::records::statements;
 use crate::ledger::records::sums::EntrySum;
 
-/// What was spent in another vault.
+/// Spending in another vault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// What its releases cost together.
+    /// The total cost of its releases.
     pub cost: Cost,
-    /// How many releases they were, and the largest ε of one of them; without it, they count as one
+    /// The number of releases, and the largest ε of one of them. Without it, they count as one
     /// release.
     pub tally: Option<Tally>,
 }
 
 impl From<Cost> for Elsewhere {
-    /// As one release.
+    /// Counts as one release.
     fn from(cost: Cost) -> Self {
         Self { cost, tally: None }
     }
 }
 
-/// The most entries that SPENT may add at once.
+/// The largest number of entries that one SPENT can add.
 const MOST: i64 = 100_000;
 
-/// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at least
+/// Raises the spent amount on the people of a table, by everyone or by one analyst, to at least
 /// this cost. The caller has followed the chain, and checked the analyst's name.
 ///
 /// # Guarantee
-/// After `Ok`, charges on the table and on each of the other names count for the people of all of
-/// them, for good. What is spent on them, by the analyst if one is named, is at least `least`, and
-/// is returned; every budget shows what is spent. No amount has fallen. Where `least` has a tally,
-/// at least as many releases count, the dearest has at least that ε, and none that this adds has a
-/// larger one.
+/// After `Ok`, charges on the table and on each of the other names permanently count for the people
+/// of all of them. The amount spent on them, by the analyst if one is named, is at least `least`,
+/// and is returned. Every budget shows its spent amount. No amount has fallen. If `least` has a
+/// tally, then at least as many releases count, the most expensive has at least that ε, and no
+/// added release has a larger one.
 ///
 /// # Errors
 /// [`CatalogError::Name`](crate::catalog::CatalogError::Name) for an unusable name, and
@@ -110,20 +110,20 @@ pub(crate) fn raise(
     Ok(witness.sum_by(&people, is_meant)?.cost)
 }
 
-/// An amount divided by a number, rounded up; nothing if there is no such number.
+/// An amount divided by a number, rounded up; 0 if the number is 0.
 fn ceil_share(amount: i64, number: i64) -> i64 {
     let down = amount.checked_div(number).unwrap_or(0);
     let rest = amount.checked_rem(number).unwrap_or(0);
     down.saturating_add(i64::from(rest > 0))
 }
 
-/// The entries that have to be added to a present cost and tally; none if both suffice.
+/// The entries to add to a present cost and tally; none if both suffice.
 ///
 /// # Guarantee
-/// The present cost with that of the entries is at least `least`. With a tally, so is the number of
-/// entries, the largest ε is at least its own, and no entry has a larger ε. An entry that stands
-/// for several releases elsewhere is one release of its ε: what is composed of them is as private
-/// as that.
+/// The present cost plus that of the entries is at least `least`. With a tally, the number of
+/// entries and the largest ε are at least those of the tally, and no entry has a larger ε. An entry
+/// that stands for several releases elsewhere counts as one release of its ε: their composition is
+/// as private as one such release.
 fn missing(least: Elsewhere, cost: Cost, present: Tally) -> Result<Vec<Cost>, ParameterError> {
     let beyond = least.cost.beyond(cost);
     let Some(tally) = least.tally else { return Ok(beyond.into_iter().collect()) };
@@ -131,7 +131,7 @@ fn missing(least: Elsewhere, cost: Cost, present: Tally) -> Result<Vec<Cost>, Pa
     let parts = |notion| beyond_of(notion).map_or((0, 0), |part| (part.nano, part.atto_delta));
     let has_epsilon = beyond.is_none() || beyond_of(Notion::Approximate).is_some();
     let (epsilon, rho) = (parts(Notion::Approximate), parts(Notion::Concentrated));
-    // Without an ε, no coupon counts it.
+    // Without an ε, it does not count in coupons.
     if !has_epsilon {
         return Ok(beyond.into_iter().collect());
     }

@@ -1,8 +1,8 @@
-//! Charges to single cells of people, and when their cells begin anew.
+//! Charges to single cells of people, and new beginnings of cells.
 //!
-//! In: the entries of a request, with the cells that the analysis proves. Out: for each cell that
-//! is touched, what it is asked for, and what was spent there. A charge passes where it lands only:
-//! a cell that has nothing left does not stop the others.
+//! In: the entries of a request, with the cells that the analysis proves. Out: for each touched
+//! cell, the requested amount and the spent amount. Only the charged cells must have enough left:
+//! an exhausted cell does not stop the others.
 //!
 //! ```text
 //! limit ε = 2      all: ½     Oslo: 1     Rome: 0
@@ -11,10 +11,10 @@
 //! asked 1 of all       as of the dearest cell: refused
 //! ```
 //!
-//! Every declaration that touches a table of these people, or what partitions them, lets their
-//! cells begin anew behind the newest entry of the ledger: somebody may be in another cell from
-//! then on. Entries have the beginning of their cells in their hash, so that what was folded
-//! follows from the chain.
+//! Every declaration that touches a table of these people, or their partition, gives their cells a
+//! new beginning after the newest entry of the ledger, because someone may be in another cell from
+//! then on. The hash of an entry covers the beginning of its cells, so the chain proves which
+//! amounts were merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,17 +29,17 @@ use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::sums::{CellOfPeople, EntrySum};
 
-/// Where a charge lands, and what it asks for there.
+/// A cell that a charge touches, and the amount requested there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Landing {
     /// The cell; `None` for all cells.
     pub(crate) cell: Option<Cell>,
-    /// What is asked for.
+    /// The requested amount.
     pub(crate) asked: EntrySum,
 }
 
-/// The cells that the entries of a request are charged to alone, as far as they are those of the
-/// present declarations.
+/// The cells to which alone the entries of a request are charged, if they are cells of the present
+/// declarations.
 ///
 /// # Guarantee
 /// `Some` only for known cells of the present beginning, of the only unit domain that the statement
@@ -60,8 +60,8 @@ pub(crate) fn narrowed(
     is_known.then(|| touched.clone())
 }
 
-/// Where entries of these costs land: each touched cell, with what all of them ask for there, and
-/// all cells, if one of them asks for all.
+/// The places that entries of these costs touch: each touched cell, with the total requested there,
+/// and all cells, if one of the entries requests all.
 ///
 /// # Errors
 /// [`ParameterError::Overflow`].
@@ -87,10 +87,10 @@ pub(crate) fn landings(
     Ok(landings)
 }
 
-/// What was spent of a budget where a charge lands, by everyone or by these analysts.
+/// The amount spent of a budget where a charge lands, by everyone or by these analysts.
 ///
 /// # Errors
-/// [`Fault::Damage`] if the budget cannot count what was charged.
+/// [`Fault::Damage`] if the budget cannot count the earlier charges.
 pub(crate) fn spent_at(
     budget: &Budget,
     witness: &Witness,
@@ -111,8 +111,8 @@ pub(crate) fn place<'a>(cells: &Cells<'a>, cell: &'a Cell) -> CellOfPeople<'a> {
     CellOfPeople { unit_domain: &cells.table.name, since: cells.since, cell }
 }
 
-/// Refuses cells that begin before charges that were made to later ones: what was folded would be
-/// spent once more.
+/// Refuses cells that begin before charges to later cells: amounts that were already merged would
+/// become available again.
 ///
 /// # Errors
 /// [`Fault::Damage`].
@@ -127,10 +127,10 @@ pub(crate) fn check_beginning(witness: &Witness, cells: Option<Cells<'_>>) -> Re
     Ok(())
 }
 
-/// For each budget with a partition, a digest of everything that decides who is in which cell.
+/// For each budget with a partition, a digest of everything that determines the cell of a person.
 pub(crate) type Decided = BTreeMap<String, [u8; 32]>;
 
-/// What decides who is in which cell, under the present declarations.
+/// Everything that determines the cell of a person, under the present declarations.
 pub(crate) fn decided(catalog: &Catalog) -> Decided {
     let mut decided = Decided::new();
     for budget in catalog.budgets().filter(|budget| catalog.partition(&budget.name).is_some()) {
@@ -161,12 +161,12 @@ pub(crate) fn decided(catalog: &Catalog) -> Decided {
     decided
 }
 
-/// Lets the cells begin anew whose people may be in others than before; the caller holds the write
-/// lock and is about to commit.
+/// Gives a new beginning to cells whose people may have moved to other cells. The caller holds the
+/// write lock and is about to commit.
 ///
 /// # Guarantee
 /// After `Ok`, every partition whose tables, column, domain or people a declaration has touched
-/// begins behind the newest entry of the ledger.
+/// begins after the newest entry of the ledger.
 pub(crate) fn begin_anew(
     connection: &Connection,
     witness: &mut Witness,

@@ -46,13 +46,13 @@ pub struct ChargeRequest {
     pub statement: String,
     /// The releases; each becomes an entry of the ledger.
     pub entries: Vec<ChargeEntry>,
-    /// Whether the statement also shows again what was paid for before. That is no part of the
+    /// Whether the statement also shows answers that were paid for before. They are not part of the
     /// charge, and a refusal says so.
     pub shows_again: bool,
     /// The unit domains of all private tables that the releases read.
     pub unit_domains: Vec<String>,
-    /// The private tables whose rows the releases read. One on which a charged statement failed is
-    /// refused.
+    /// The private tables whose rows the releases read. A table on which a charged statement failed
+    /// is refused.
     pub tables: BTreeSet<String>,
     /// The declarations with which the statement was planned. The charge compares them with the
     /// present ones.
@@ -60,15 +60,15 @@ pub struct ChargeRequest {
 }
 
 impl ChargeRequest {
-    /// The debt that this request would pay.
+    /// The debt that this request pays.
     fn due(&self) -> Due {
         let losses = self.entries.iter().map(|entry| entry.loss.clone()).collect();
         Due { plan_hash: self.plan_hash, losses, unit_domains: self.unit_domains.clone() }
     }
 }
 
-/// The debt of a statement. A charge pays only for an equal debt, so that nobody pays for one
-/// release and runs another.
+/// The debt of a statement. A charge pays only for an equal debt, so no one can pay for one release
+/// and run another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The hash of the plan.
@@ -90,10 +90,10 @@ pub struct ChargeEntry {
     pub sensitivity: String,
     /// Its exact loss.
     pub loss: Loss,
-    /// Whether it is read of the draw of an entry before it, which bears the loss of both.
+    /// Whether it is computed from the draw of an earlier entry, which has the loss of both.
     pub shared: bool,
-    /// The cells to which it is charged alone: all rows that it reads are of units in them. `None`
-    /// for all cells.
+    /// The cells to which alone it is charged: all rows that it reads belong to units in these
+    /// cells. `None` for all cells.
     pub cells: Option<Touched>,
 }
 
@@ -150,10 +150,10 @@ impl Charge {
 pub struct BudgetQuote {
     /// The budget.
     pub budget: String,
-    /// Whose slice of it pays, if it has slices: the amounts are those of the slice.
+    /// The slice that pays, if the budget has slices. The amounts are then those of the slice.
     pub slice: Option<SliceOf>,
-    /// The cell with the least left of those that are charged, with its column, if not all are: the
-    /// amounts are those of this cell.
+    /// The charged cell with the least left, with its column, if not all cells are charged. The
+    /// amounts are then those of this cell.
     pub cell: Option<String>,
     /// Its limit.
     pub limit: Spend,
@@ -192,11 +192,11 @@ pub(crate) fn accounts(
 /// Checks a request against every affected budget, and changes nothing.
 ///
 /// # Guarantee
-/// `Ok` only if the declarations are those with which the request was planned, none of its tables
-/// has a note of a charged statement that failed on its files, every unit domain of the request has
-/// a budget, the cost is neither below a budget's minimum per query nor above its maximum, and
-/// every budget, and the share that the analyst has of it, can pay the whole cost in the notion in
-/// which it counts, in every cell that is charged.
+/// `Ok` only if all of these hold: the declarations are those with which the request was planned;
+/// none of its tables has a note of a charged statement that failed on its files; every unit domain
+/// of the request has a budget; the cost is neither below a budget's minimum per query nor above
+/// its maximum; and every budget, and the analyst's share of it, can pay the whole cost in its
+/// notion, in every cell that is charged.
 pub(crate) fn quote(
     connection: &Connection,
     witness: &Witness,
@@ -232,7 +232,7 @@ fn price(
     let mut rounded = Vec::with_capacity(request.entries.len());
     for entry in &request.entries {
         let cost = Cost::round_up(&entry.loss)?;
-        // What is read of a draw has no loss of its own, and nothing else is free.
+        // A release that shares a draw has no loss. Every other release has one.
         if cost.is_nothing() && (!entry.shared || asked.is_nothing()) {
             return Err(VaultError::EmptyCharge.into());
         }
@@ -253,8 +253,8 @@ fn price(
         .iter()
         .filter(|account| unit_domains.iter().any(|unit_domain| binds(account, unit_domain)))
         .collect();
-    // A release without an (ε, δ) cannot be charged to a budget in ε, and one that is dearer than a
-    // coupon to no coupons.
+    // A release without an (ε, δ) cannot be charged to a budget in ε, and a release above the ε of
+    // a coupon cannot be charged to a budget of coupons.
     let tally = rounded.iter().map(Tally::of).try_fold(Tally::default(), Tally::plus)?;
     let within = |budget: &Budget| {
         let name = || budget.name.clone();
@@ -267,8 +267,8 @@ fn price(
             Some(_) | None => VaultError::NoEpsilon { budget: name() },
         })
     };
-    // Both bounds hold for what is charged now: a release that costs next to nothing stays one
-    // beside any that is shown again.
+    // Both bounds hold for the new charge alone: a very cheap release does not reach the minimum
+    // because an earlier answer is shown beside it.
     check_minimum(&touched, request.shows_again, within)?;
     for Account { budget, .. } in &touched {
         let asked = within(budget)?;
@@ -332,7 +332,7 @@ fn price(
     Ok(Price { entries: entries.collect(), asked, budgets, charged })
 }
 
-/// A budget that an analyst is charged to.
+/// A budget to which an analyst is charged.
 struct Site<'a> {
     account: &'a Account,
     witness: &'a Witness,
@@ -342,16 +342,16 @@ struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// The effect of a cost on the budget, or on the share of it that pays, in one cell or in all.
+    /// The effect of a cost on the budget, or on the share that pays, in one cell or in all.
     ///
     /// # Errors
-    /// [`VaultError::Exhausted`] if the share, or the whole budget, does not suffice there.
+    /// [`VaultError::Exhausted`] if the share, or the whole budget, is too small there.
     fn quoted(&self, cell: Option<&Cell>, asked: Spend) -> Result<BudgetQuote, Fault> {
         let Account { budget, .. } = self.account;
         let cells = self.catalog.cells_of(self.catalog.unit_domain_of(budget));
         let found = cells.as_ref().zip(cell).map(|(cells, cell)| place(cells, cell));
         match self.quoted_at(found, asked) {
-            // What all cells together cannot pay, one of them cannot.
+            // If all cells together cannot pay, some single cell cannot.
             Err(Fault::Refusal(VaultError::Exhausted { .. })) if found.is_none() => {
                 for cell in cells.iter().flat_map(Cells::all) {
                     let here = cells.as_ref().map(|cells| place(cells, &cell));
@@ -384,13 +384,14 @@ impl Site<'_> {
             since: cells.since,
             cells: [place.cell.clone()].into(),
         });
-        // The share has never more left than the whole budget.
+        // A share never has more left than the whole budget.
         if !left.pays(asked) || !whole.pays(asked) {
             let cell = cell.map(Box::new);
             return Err(VaultError::Exhausted { budget: name(), slice, cell, asked, left }.into());
         }
         let cell = cell.map(|cell| cell.to_string());
-        // Of a share, as much as it can still spend: the whole budget may have less than its limit.
+        // The limit of a share is what it can still spend: the whole budget may have less than its
+        // limit.
         let limit = if slice.is_some() { spent.plus(left)? } else { limit };
         let after = spent.plus(asked)?;
         Ok(BudgetQuote { budget: name(), slice, cell, limit, promise, coupon, spent, after })

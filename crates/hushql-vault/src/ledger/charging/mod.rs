@@ -1,4 +1,4 @@
-//! Charges: their comparison with the budgets, the queue for the vault, and their moves with
+//! Charges: the comparison with budgets, the queue for the vault, and the moves of charges with
 //! tables.
 
 pub(crate) mod carried;

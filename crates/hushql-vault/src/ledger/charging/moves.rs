@@ -1,9 +1,9 @@
 //! Updates budgets and charges when the declared tables change, in the same transaction.
 //!
 //! In: a change of the declared tables, and the ledger, followed to its end. Out: the change, the
-//! unit domains that are joined from then on, and every budget with everything ever spent on the
-//! people of its table. A table that leaves a unit domain after a charge takes the charge along
-//! under its own name. The spent amount of a budget never falls, and no charge is forgotten.
+//! unit domains that are now joined, and every budget with everything ever spent on the people of
+//! its table. A table that leaves a unit domain after a charge takes the charge along under its own
+//! name. The spent amount of a budget never falls, and no charge is forgotten.
 //!
 //! ```text
 //! visits: 1 charged       people: 3 charged      visits VIA (patient) REFERENCES people(id)
@@ -24,8 +24,9 @@ use crate::ledger::records::chain::Witness;
 /// the change.
 ///
 /// # Guarantee
-/// After `Ok`, every charge that was made while a table was in some unit domain counts for the
-/// table's present unit domain; every budget shows the sum of the charges that count for its
+/// After `Ok`, every charge made while a table was in some unit domain counts for the table's
+/// present unit domain. Every budget shows the sum of the charges that count for its table's unit
+/// domain. No such sum has fallen.
 /// table's unit domain; no such sum has fallen.
 ///
 /// # Errors
@@ -62,14 +63,14 @@ fn join(
         if left == entered {
             continue;
         }
-        // The table's own name keeps its history: first, the name takes in the unit domain that the
-        // table leaves, …
+        // The table's own name keeps its history. First, the name joins the unit domain that the
+        // table leaves.
         if let Some(left) = left.filter(|left| *left != table)
             && witness.is_charged(&before.people(left))
         {
             join_unit_domains(connection, table, left)?;
         }
-        // … then the table's new unit domain takes in the name.
+        // Then the table's new unit domain joins the name.
         if let Some(entered) = entered.filter(|entered| *entered != table)
             && witness.is_charged(&store::load(connection)?.people(table))
         {
@@ -96,7 +97,7 @@ pub(crate) fn carry(
     Ok(())
 }
 
-/// Why a budget cannot count what was charged to people who became its own.
+/// The error for a budget that cannot count earlier charges to people who joined its own.
 fn uncarried(budget: &Budget) -> CatalogError {
     let name = budget.name.clone();
     match budget.coupon {

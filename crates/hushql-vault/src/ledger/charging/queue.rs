@@ -34,7 +34,7 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct ChargeQueue {
     waiting: Vec<Arc<Ticket>>,
-    /// Whether a thread leads; it will pass the lead on.
+    /// Whether a thread leads. It will pass on the lead.
     led: bool,
 }
 
@@ -53,7 +53,7 @@ enum TicketState {
     Done(ChargeOutcome),
 }
 
-/// The lead; dropping it passes it on.
+/// The lead. Dropping it passes it on.
 #[derive(Debug)]
 pub(crate) struct Lead<'a>(&'a Queue);
 
@@ -69,7 +69,7 @@ impl Queue {
         ticket
     }
 
-    /// Waits until the request is done, or until the caller has to lead.
+    /// Waits until the request is done, or until the caller must lead.
     pub(crate) fn wait(&self, ticket: &Ticket) -> Result<ChargeOutcome, Lead<'_>> {
         let mut state = unpoisoned(&ticket.state);
         loop {
@@ -83,7 +83,7 @@ impl Queue {
         }
     }
 
-    /// Takes all waiting requests; the caller leads, and gives each an outcome.
+    /// Takes all waiting requests. The caller leads, and gives each an outcome.
     fn take(&self) -> Vec<Arc<Ticket>> {
         std::mem::take(&mut unpoisoned(&self.line).waiting)
     }
@@ -274,7 +274,7 @@ fn same_io(error: &io::Error) -> io::Error {
     }
 }
 
-/// The content of a lock whose content is always consistent, even after a panic.
+/// The content of a lock that stays consistent even after a panic.
 fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! What each analyst may still spend of a budget with slices.
+//! The amount that each analyst can still spend of a budget with slices.
 //!
 //! In: a budget, its slices, and the ledger. Out: a share for each slice, and one for everyone
-//! else. A share never depends on what the analysts of other shares spend: what a slice has is set
-//! aside for its analyst from its declaration on, spent or not.
+//! else. A share never depends on the spending of analysts with other shares: from its declaration
+//! on, a slice is reserved for its analyst, spent or not.
 //!
 //! ```text
 //! research ε = 10, lab ε = 3, eve ε = 2      lab spent 1, eve 2, ann ½, bob ½
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! # Guarantee
-//! A charge passes the share of its analyst and the whole budget. Where what the budget's limit
-//! leaves beside its slices covers what everyone else has spent, as every declaration of a slice or
-//! limit requires, no share can be refused by the whole budget: what it says of an analyst follows
-//! from the declarations and from the charges on that share alone. If an owner later declares more
-//! as spent (SPENT, or tables whose people are joined), this may fail, and the whole budget
+//! A charge must fit the share of its analyst and the whole budget. Suppose the limit minus the
+//! slices covers what everyone else has spent, as every declaration of a slice or limit requires.
+//! Then the whole budget never refuses what a share allows: what the budget reveals to an analyst
+//! depends on the declarations and on the charges to that share alone. If an owner later declares
+//! more as spent (SPENT, or tables whose people are joined), this can fail, and the whole budget
 //! refuses.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::sums::CellOfPeople;
 
-/// A share of a budget: a slice, or what the slices leave to everyone else.
+/// A share of a budget: a slice, or the rest for everyone else.
 ///
 /// ```
 /// use hushql_privacy::privacy::Spend;
@@ -61,21 +61,21 @@ use crate::ledger::records::sums::CellOfPeople;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SliceState {
-    /// Whose it is.
+    /// Its owner.
     pub of: SliceOf,
-    /// The most that they may ever spend.
+    /// The most that its owner may ever spend.
     pub limit: Spend,
-    /// What they spent.
+    /// The amount that its owner spent.
     pub spent: Spend,
-    /// What they have left, if the whole budget has as much.
+    /// The amount that its owner has left, as far as the whole budget covers it.
     pub left: Spend,
 }
 
-/// The shares of a budget: of each slice, by analyst, and of everyone else, in one cell or in the
-/// dearest one. None without slices.
+/// The shares of a budget: one for each slice, by analyst, then that of everyone else. The amounts
+/// are those of one cell, or of the most expensive one. Empty without slices.
 ///
 /// # Errors
-/// [`Fault::Damage`] if the budget cannot count what was charged.
+/// [`Fault::Damage`] if the budget cannot count the earlier charges.
 pub(crate) fn shares(
     account: &Account,
     witness: &Witness,
@@ -101,7 +101,7 @@ pub(crate) fn shares(
     for slice in slices {
         let is_own = |analyst: &str| analyst == slice.analyst;
         let spent = spent_at(budget, witness, people, is_own, place)?;
-        // What is set aside for a slice is the same in all cells.
+        // The reserved amount of a slice is the same in all cells.
         let most = spent_at(budget, witness, people, is_own, None)?;
         rest = without(rest, reserved(slice, most));
         shares.push(state(SliceOf::Analyst(slice.analyst.clone()), slice.limit, spent));
@@ -115,16 +115,16 @@ pub(crate) fn shares(
 pub(crate) fn share_of(shares: Vec<SliceState>, payer: &str) -> Option<SliceState> {
     let own = |share: &SliceState| match &share.of {
         SliceOf::Analyst(analyst) => analyst == payer,
-        // The last one.
+        // The last share.
         SliceOf::EveryoneElse => true,
     };
     shares.into_iter().find(own)
 }
 
-/// Refuses slices if what they leave of a limit does not cover what everyone else has spent.
+/// Refuses slices that leave less of a limit than everyone else has spent.
 ///
 /// # Errors
-/// [`CatalogError::Slice`], with what can be given.
+/// [`CatalogError::Slice`], with the amount that is available.
 pub(crate) fn check_covered(
     budget: &Budget,
     limit: Spend,
@@ -154,7 +154,7 @@ pub(crate) fn check_covered(
     Err(CatalogError::Slice { budget: budget.name.clone(), reason }.into())
 }
 
-/// What is set aside for a slice: its limit, or what was spent of it where that is more.
+/// The reserved amount of a slice: its limit, or the spent amount if that is larger.
 fn reserved(slice: &Slice, spent: Spend) -> Spend {
     Spend {
         nano: slice.limit.nano.max(spent.nano),

@@ -36,7 +36,7 @@ pub(crate) struct Anchor {
     path: PathBuf,
     shown: String,
     folder: SyncedFolder,
-    /// A sync of the anchor or of its folder has failed.
+    /// Whether a sync of the anchor or of its folder has failed.
     unsynced: AtomicBool,
 }
 
@@ -44,7 +44,8 @@ impl Anchor {
     /// Opens an existing anchor.
     ///
     /// # Errors
-    /// [`VaultError::NoAnchor`] when it does not, [`VaultError::Anchor`] when it cannot be read.
+    /// [`VaultError::NoAnchor`] when it does not exist, [`VaultError::Anchor`] when it cannot be
+    /// read.
     pub(crate) fn open(path: &Path) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
         // Resolve a link once: a rename over it would replace the link and leave its target behind.
@@ -63,12 +64,12 @@ impl Anchor {
         Ok(anchor)
     }
 
-    /// Where it is.
+    /// The anchor's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Creates an anchor at this place in the chain; it is durable once the vault has moved it.
+    /// Creates an anchor for this place in the chain. It is durable once the vault has moved it.
     ///
     /// # Errors
     /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] in the
@@ -140,7 +141,7 @@ impl Anchor {
         Ok(moved.map_err(|source| VaultError::Anchor { anchor: self.shown.clone(), source })?)
     }
 
-    /// Whether a sync has failed, after which nobody knows what is on the disk.
+    /// True if a sync has failed. The content of the disk is then unknown.
     pub(crate) fn is_unsynced(&self) -> bool {
         self.unsynced.load(Ordering::Relaxed)
     }

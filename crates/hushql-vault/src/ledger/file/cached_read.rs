@@ -1,8 +1,7 @@
-//! What was read from a vault, with the seal that it was checked against and the state of the file
-//! in which it was seen.
+//! Rows read from a vault, with the seal that they were checked against, and the state of the file
+//! at that time.
 //!
-//! In: rows. Out: the same rows, as long as their seal or the state of the file is the one that
-//! they were seen under.
+//! In: rows. Out: the same rows, as long as their seal or the state of the file has not changed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +14,7 @@ pub(crate) struct CachedRead<S, T>(Mutex<Option<Entry<S, T>>>);
 #[derive(Debug)]
 struct Entry<S, T> {
     seal: S,
-    /// The state of the file in which they were seen last.
+    /// The last state of the file in which the rows were seen.
     state: Option<DatabaseState>,
     rows: Arc<T>,
 }
@@ -31,30 +30,30 @@ impl<S: PartialEq, T> CachedRead<S, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rows that were seen in this state, which has to be known.
+    /// The rows seen in this state. The state must be known.
     pub(crate) fn at(&self, state: Option<DatabaseState>) -> Option<Arc<T>> {
         let entry = self.entry();
         let seen = entry.as_ref().filter(|entry| state.is_some() && entry.state == state);
         seen.map(|entry| Arc::clone(&entry.rows))
     }
 
-    /// The rows that were seen under this seal.
+    /// The rows seen under this seal.
     pub(crate) fn under(&self, seal: &S) -> Option<Arc<T>> {
         let entry = self.entry();
         let seen = entry.as_ref().filter(|entry| entry.seal == *seal);
         seen.map(|entry| Arc::clone(&entry.rows))
     }
 
-    /// These rows were seen under this seal, in this state.
+    /// Records that these rows were seen under this seal, in this state.
     pub(crate) fn see(&self, seal: S, state: Option<DatabaseState>, rows: Arc<T>) {
         *self.entry() = Some(Entry { seal, state, rows });
     }
 }
 
-/// What was committed to a vault until a moment of one day (UTC).
+/// The commits to a vault up to a moment of one day (UTC).
 ///
 /// # Guarantee
-/// Between two equal ones nothing was committed, by any program.
+/// Between two equal moments, no program committed anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// The state of the file.

@@ -1,4 +1,4 @@
-//! One connection to a vault with its state, and the work after a commit.
+//! One connection to a vault with its state, and the steps after a commit.
 //!
 //! In: a file. Out: a [`Handle`]: the connection, how far it has followed the ledger, the place of
 //! the file, and its anchor. The vault keeps the handle behind a lock. After each commit the handle
@@ -27,9 +27,9 @@ pub(crate) struct Handle {
     pub(crate) connection: Connection,
     pub(crate) witness: Witness,
     pub(crate) poisoned: bool,
-    /// A sync has failed: the system may have forgotten pages that it could not write, and says so
-    /// once. What the file shows then may be in memory alone, so that opening it again proves
-    /// nothing.
+    /// Whether a sync has failed. The system may have dropped pages that it could not write, and it
+    /// reports this only once. The file may then show content that is in memory alone, so opening
+    /// it again proves nothing.
     pub(crate) unsynced: bool,
     /// The place of the file; `None` for a vault in memory.
     pub(crate) place: Option<Arc<VaultPlace>>,
@@ -37,7 +37,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// A new handle without an anchor, which has followed nothing yet.
+    /// A new handle without an anchor. It has not yet followed the ledger.
     pub(crate) fn new(connection: Connection, place: Option<Arc<VaultPlace>>) -> Self {
         let witness = Witness::default();
         Self { connection, witness, poisoned: false, unsynced: false, place, anchor: None }
@@ -76,7 +76,7 @@ impl Handle {
             if charged { handle.move_anchor(path) } else { Ok(()) }
         };
         let settled = settle(self);
-        // If only the lock came too late, the state is known.
+        // If only the lock came too late, the state is still known.
         self.poisoned |= !matches!(settled, Ok(()) | Err(VaultError::AnchorLate { .. }));
         self.unsynced |= self.anchor.as_ref().is_some_and(Anchor::is_unsynced);
         settled

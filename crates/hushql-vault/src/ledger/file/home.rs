@@ -6,7 +6,7 @@
 //! two journals, and one of them may undo charges that were made under the other name. A bind mount
 //! of the folder shows the same folder, with the same journal in it. A vault therefore stores its
 //! home and is refused elsewhere until its owner adopts it there. A copy is another file and is
-//! refused too: two copies would be two budgets.
+//! refused, too: two copies would be two budgets.
 //!
 //! ```text
 //! home(name, file, folder, anchored)          seal('home') = SHA-256 of them
@@ -96,7 +96,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Makes this the home, wherever the home was before; the caller holds the write lock.
+/// Makes this place the home, whatever the earlier home was. The caller holds the write lock.
 ///
 /// # Errors
 /// [`VaultError::Unanchored`] if the vault has an anchor and the caller does not use one.

@@ -39,10 +39,10 @@ pub(crate) struct DatabaseState {
     counter: u32,
     /// The number of its pages.
     pages: u32,
-    /// The first page that is free, and how many are.
+    /// The first free page, and the number of free pages.
     free: [u32; 2],
-    /// Whether commits change this header. They leave it as it is where another program has had
-    /// them written to a log.
+    /// Whether commits change this header. They do not change it while another program has set a
+    /// write-ahead log.
     is_journaled: bool,
 }
 
@@ -50,7 +50,7 @@ impl Journal {
     /// Reads a journal; `None` if SQLite does not roll it back.
     ///
     /// # Errors
-    /// If it cannot be read. A journal that ends early counts as far as it goes.
+    /// The error of the system. A journal that ends early counts up to its end.
     pub(crate) fn read(journal: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
         let mut header = [0; 28];
         journal.seek(SeekFrom::Start(0))?;
@@ -109,7 +109,7 @@ impl DatabaseState {
         Ok(whole.then_some(Self { counter, pages, free, is_journaled }))
     }
 
-    /// Whether each commit makes it another one.
+    /// True if each commit changes the state.
     pub(crate) fn tells_commits(self) -> bool {
         self.is_journaled
     }
@@ -163,7 +163,7 @@ mod tests {
         for counter in [16, 19, 20, 0] {
             assert!(!found.fits(state(counter, 3)), "{counter}");
         }
-        // Page 1 comes after the last synced record, so the file still has the old page too.
+        // Page 1 comes after the last synced record, so the file still has the old page 1.
         let unsynced = read(journal(0, &[1], 17)).unwrap();
         assert!(unsynced.fits(state(99, 3)) && !unsynced.fits(state(17, 4)));
         let made = Journal { pages: 0, ..unsynced };

@@ -21,7 +21,7 @@ use crate::ledger::error::VaultError;
 use crate::ledger::file::home::Home;
 use crate::ledger::file::journal::{DatabaseState, Journal};
 
-/// How often to read a journal again if it changes meanwhile because another program charges.
+/// How often a journal is read again if it changes because another program is charging.
 const LOOKS: usize = 1_000;
 
 /// A path, the file that it named when it was opened, and the folder of that file.
@@ -92,7 +92,7 @@ impl VaultPlace {
         Ok(Self { path, journal: PathBuf::from(journal), file, home, folder })
     }
 
-    /// The path, from the root on.
+    /// The absolute path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -166,8 +166,8 @@ impl VaultPlace {
         let file = fs::File::open(&self.path)?;
         let found = FileIdentity::from_metadata(&file.metadata()?);
         if found != self.file {
-            // The file was replaced just now, and a write will report it. Keep this file open too:
-            // it may be another open vault.
+            // Another file has just replaced this one, and the next write will report it. Keep this
+            // file open, too: it may be another open vault.
             kept.entry(found).or_insert(file);
             return Ok(None);
         }
@@ -220,7 +220,7 @@ impl SyncedFolder {
         Ok(0)
     }
 
-    /// Makes the names in it durable.
+    /// Makes the names in the folder durable.
     ///
     /// # Guarantee
     /// `Ok` only if every name that was created, changed or removed before has reached the disk.

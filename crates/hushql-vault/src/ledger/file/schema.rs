@@ -104,8 +104,8 @@ pub(crate) fn configure(connection: &mut Connection, busy: Duration) -> Result<(
     wait::set(connection, busy)?;
     // The file must not make SQLite run dangerous code, and no write may bypass the tables.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // Plans do not depend on bound values: otherwise a cached statement with LIMIT is planned anew
-    // for each value.
+    // Plans must not depend on bound values. Otherwise a cached statement with LIMIT is planned
+    // again for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(
         "PRAGMA trusted_schema = OFF;
@@ -150,7 +150,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes the seals of a vault without declarations, charges or a home.
+/// Writes the seals of a vault without declarations, charges or home.
 pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     store::reseal(connection)?;
     chain::initialise(connection)?;

@@ -70,8 +70,8 @@ fn pause(looks: i32, random: u32) -> Duration {
 mod tests {
     use super::*;
 
-    /// With SQLite's own pauses of up to 100 ms, one of 8 programs that charged at once tried 50
-    /// times within 5 seconds, found the vault locked each time, and was refused.
+    /// With SQLite's own pauses of up to 100 ms, one of 8 programs that charged at the same time
+    /// tried 50 times within 5 seconds, found the vault locked each time, and was refused.
     #[test]
     fn nobody_pauses_for_long() {
         for looks in [0, 1, 5, 6, 1_000, i32::MAX] {

@@ -24,8 +24,8 @@ pub(crate) fn admit(name: &str) -> Result<(), VaultError> {
     Ok(())
 }
 
-/// A name as it looks at a glance: without case and separators, with look-alike letters replaced by
-/// one of them.
+/// A simplified name, equal for names that look alike: without case and separators, with one letter
+/// for each group of look-alikes.
 fn skeleton(name: &str) -> String {
     let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
     plain.replace('0', "o").replace('3', "e").replace("vv", "w").replace("uu", "w")
@@ -56,7 +56,7 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<String>, Fault> {
     Ok(names)
 }
 
-/// Seals the list as it is.
+/// Seals the present list.
 pub(crate) fn reseal(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, SealedRows::Analysts, digest(&rows(connection)?))?)
 }

@@ -1,10 +1,10 @@
-//! Release tables: stored answers that later queries read for nothing.
+//! Release tables: stored answers that later queries read at no cost.
 //!
 //! In: an answer that was charged and drawn, as bytes, and a name for it. Out: the same bytes. Each
-//! stored answer has an entry of its own in the ledger, of no cost, whose `plan_hash` is the digest
-//! of the answer: an answer and its charge are in one chain. A random salt is part of the digest,
-//! so that nobody finds an answer out by guessing. The row of a release table is never changed;
-//! dropping it appends an entry, and gives nothing back.
+//! stored answer has a separate, free ledger entry, whose `plan_hash` is the digest of the answer.
+//! So an answer and its charge are in one chain. The digest includes a random salt, so that no one
+//! can guess an answer from it. The row of a release table never changes. Dropping it appends an
+//! entry, and gives nothing back.
 //!
 //! ```text
 //! entry 17  LAPLACE  eps=1       the charge, durable before anything is drawn
@@ -28,7 +28,7 @@ use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::{statements, time};
 
-/// The tables of stored answers and of who may read them beside their creators.
+/// The tables of stored answers, and of their readers beside the creators.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE release_table (
     sequence INTEGER PRIMARY KEY NOT NULL CHECK (sequence > 0),
@@ -51,32 +51,32 @@ CREATE TABLE release_grant (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// What the name of a grant begins with that is none: what an analyst has of the vault begins
-/// behind the entry of this number, since a role of this name was dropped then. No table has a name
-/// with a dot.
+/// The prefix of a row in `release_grant` that is not a grant. It says that the role of this
+/// analyst was dropped, and that only things after the ledger entry with this number belong to the
+/// analyst. The name of a table contains no dot.
 const SINCE: &str = ".since ";
 
-/// The most release tables of one creator.
+/// The largest number of release tables of one creator.
 pub(crate) const MOST_TABLES: usize = 200;
 
-/// The bytes of answers, and of what is kept beside them, with which one creator may store no
-/// further one.
+/// A creator with this many bytes of answers, and of data beside them, may not store another
+/// answer.
 pub(crate) const MOST_BYTES: i64 = 64 << 20;
 
-/// The most bytes of one stored answer.
+/// The largest size of one stored answer, in bytes.
 pub const MOST_BYTES_OF_ONE: usize = 8 << 20;
 
-/// The most answers that one creator may store on one day (UTC) and has not paid for: each leaves
-/// entries in the ledger for ever.
+/// The largest number of answers that one creator may store on one day (UTC) without paying for
+/// them: each leaves entries in the ledger forever.
 const MOST_FREE_A_DAY: usize = 200;
 
-/// The most analysts to whom one table is granted.
+/// The largest number of analysts to whom one table is granted.
 const MOST_GRANTS: usize = 200;
 
 /// The mechanism of an entry that stores an answer.
 pub(crate) const STORE: &str = "STORE";
 
-/// The mechanism of an entry that drops one.
+/// The mechanism of an entry that drops an answer.
 pub(crate) const DROP: &str = "DROP";
 
 /// A release table without its rows.
@@ -90,49 +90,49 @@ pub struct ReleaseTable {
     pub creator: String,
     /// The number of the first entry of the charge that paid for it.
     pub charge: i64,
-    /// What the engine keeps beside the rows.
+    /// The engine's data beside the rows.
     pub about: String,
     /// The length of the answer.
     pub bytes: i64,
-    /// The analysts who may read it beside its creator and the owner.
+    /// The analysts other than its creator and the owner who may read it.
     pub grants: BTreeSet<String>,
-    /// Whether the role of its creator was dropped since: another one of that name did not create
-    /// it.
+    /// Whether the role of its creator was dropped since. A new role of the same name is not the
+    /// creator.
     pub is_left: bool,
     digest: [u8; 32],
 }
 
 impl ReleaseTable {
-    /// Whether this analyst sees the table.
+    /// True if this analyst sees the table.
     pub fn is_seen_by(&self, reader: &str) -> bool {
         self.is_managed_by(reader) || self.grants.contains(reader)
     }
 
-    /// Whether this analyst may drop and grant it.
+    /// True if this analyst may drop and grant the table.
     pub fn is_managed_by(&self, reader: &str) -> bool {
         reader == OWNER || self.is_created_by(reader)
     }
 
-    /// Whether this analyst created it.
+    /// True if this analyst created the table.
     pub fn is_created_by(&self, reader: &str) -> bool {
         reader == self.creator && !self.is_left
     }
 }
 
-/// An answer that is to be stored.
+/// An answer to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAnswer {
     /// The name of the table.
     pub name: String,
-    /// Who paid for it.
+    /// The analyst who paid for it.
     pub creator: String,
     /// The number of the first entry of its charge.
     pub charge: i64,
-    /// The statement, as it was charged.
+    /// The charged statement.
     pub statement: String,
     /// Whether all of it was paid for before.
     pub is_replayed: bool,
-    /// What the engine keeps beside the rows.
+    /// The engine's data beside the rows.
     pub about: String,
     /// The rows.
     pub answer: Vec<u8>,
@@ -146,15 +146,15 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
 /// All release tables, by name, checked against the seal.
 ///
 /// # Errors
-/// [`Fault::Damage`] if a table or a grant is not what was stored.
+/// [`Fault::Damage`] if a table or a grant differs from what was stored.
 pub(crate) fn all(connection: &Connection) -> Result<Vec<ReleaseTable>, Fault> {
     let (tables, grants) = (rows(connection)?, grants(connection)?);
     store::check_seal(connection, SealedRows::Answers, digest_of_all(&tables, &grants))?;
     Ok(tables)
 }
 
-/// Refuses a name that a table, a view or another release table has. To somebody who does not see
-/// that release table, the refusal says no more than that the name is taken.
+/// Refuses a name that a table, a view or another release table has. To an analyst who does not see
+/// that release table, the refusal says only that the name is taken.
 ///
 /// # Errors
 /// [`VaultError::Catalog`].
@@ -177,7 +177,7 @@ pub(crate) fn check_free(connection: &Connection, name: &str, by: &str) -> Resul
     }
 }
 
-/// Refuses a name that a release table has, for a declaration of the owner, who sees all of them.
+/// Refuses the name of a release table for a declaration of the owner, who sees all of them.
 ///
 /// # Errors
 /// [`VaultError::Catalog`].
@@ -188,7 +188,7 @@ pub(crate) fn check_unused(connection: &Connection, name: &str) -> Result<(), Fa
     }
 }
 
-/// Refuses a creator who has stored enough.
+/// Refuses a creator who has reached the limit.
 ///
 /// # Errors
 /// [`VaultError::Catalog`].
@@ -208,7 +208,7 @@ pub(crate) fn check_quota(connection: &Connection, creator: &str) -> Result<(), 
     Ok(())
 }
 
-/// Refuses a creator who has stored enough today of what was paid for before.
+/// Refuses a creator who has reached today's limit of answers that were paid for before.
 ///
 /// # Errors
 /// [`VaultError::Catalog`].
@@ -226,9 +226,9 @@ fn check_free_quota(connection: &Connection, creator: &str) -> Result<(), Fault>
     Ok(())
 }
 
-/// What an analyst has of the vault begins behind this entry of the ledger: their role was dropped,
-/// and another one of the name gets none of their tables, draws and texts, and nothing that was
-/// granted to them. The caller holds the write lock.
+/// Records that an analyst's role was dropped: only things after this ledger entry belong to the
+/// analyst. A new role of the same name gets none of the old tables, draws, texts and grants. The
+/// caller holds the write lock.
 pub(crate) fn leave(connection: &Connection, analyst: &str, last: i64) -> Result<(), Fault> {
     all(connection)?;
     connection.execute("DELETE FROM release_grant WHERE analyst = ?1", [analyst])?;
@@ -239,7 +239,7 @@ pub(crate) fn leave(connection: &Connection, analyst: &str, last: i64) -> Result
     reseal(connection)
 }
 
-/// The number of the entry behind which what an analyst has begins; 0 for one whose role was never
+/// The number of the ledger entry after which things belong to an analyst; 0 if the role was never
 /// dropped.
 pub(crate) fn since(connection: &Connection, analyst: &str) -> Result<i64, Fault> {
     let mut statement = connection.prepare_cached(
@@ -256,13 +256,12 @@ fn began(name: &str) -> Option<i64> {
 /// Stores an answer; the caller holds the write lock and has followed the chain.
 ///
 /// # Guarantee
-/// `Ok` only with an entry of the ledger, behind that of the charge, that contains the digest of
-/// everything that is stored. The cost of the entry is nothing, and it names no unit domain: no
-/// budget changes.
+/// `Ok` only with a ledger entry, after that of the charge, that contains the digest of everything
+/// stored. The entry is free and names no unit domain, so no budget changes.
 ///
 /// # Errors
-/// Those of [`check_free`] and [`check_quota`], and [`Fault::Damage`] for a charge that the ledger
-/// does not have.
+/// Those of [`check_free`] and [`check_quota`], and [`Fault::Damage`] if the charge is not in the
+/// ledger.
 pub(crate) fn put(
     connection: &Connection,
     witness: &mut Witness,
@@ -273,11 +272,11 @@ pub(crate) fn put(
     if new.is_replayed && new.creator != OWNER {
         check_free_quota(connection, &new.creator)?;
     }
-    // What was replayed was paid for by somebody else.
+    // Another analyst may have paid for a replayed answer.
     check_charge(connection, new.charge, None)?;
     let salt = QueryRng::nonce().map_err(VaultError::Entropy)?;
     let NewAnswer { name, creator, charge, statement, is_replayed, about, answer } = new;
-    // What is free keeps less.
+    // A free answer stores less text.
     let statement = match is_replayed {
         true => statements::of_replay(statement),
         false => statement,
@@ -296,7 +295,7 @@ pub(crate) fn put(
     Ok(sequence)
 }
 
-/// Refuses an answer whose charge is not in the ledger, or not this analyst's.
+/// Refuses an answer whose charge is missing in the ledger, or belongs to another analyst.
 pub(crate) fn check_charge(
     connection: &Connection,
     charge: i64,
@@ -315,7 +314,7 @@ pub(crate) fn check_charge(
 /// The table of this name that this analyst may drop and grant.
 ///
 /// # Errors
-/// [`VaultError::Catalog`]: an analyst who does not see a table is told that there is none.
+/// [`VaultError::Catalog`]. An analyst who does not see a table is told that it does not exist.
 fn managed(connection: &Connection, name: &str, by: &str) -> Result<ReleaseTable, Fault> {
     let found = all(connection)?.into_iter().find(|table| table.name == name);
     let table = name.to_owned();
@@ -331,8 +330,7 @@ fn managed(connection: &Connection, name: &str, by: &str) -> Result<ReleaseTable
 /// Drops a release table; the caller holds the write lock and has followed the chain.
 ///
 /// # Errors
-/// [`VaultError::Catalog`] for a table that this analyst does not see, or sees without having
-/// created it.
+/// [`VaultError::Catalog`] for a table that this analyst does not see, or sees but did not create.
 pub(crate) fn drop(
     connection: &Connection,
     witness: &mut Witness,
@@ -350,7 +348,8 @@ pub(crate) fn drop(
     reseal(connection)
 }
 
-/// Lets another analyst read a release table, or not any more; the caller holds the write lock.
+/// Grants a release table to another analyst, or revokes the grant. The caller holds the write
+/// lock.
 ///
 /// # Errors
 /// As [`drop`], and [`VaultError::AnalystName`] for a name that no analyst can have.
@@ -378,13 +377,13 @@ pub(crate) fn grant(
     reseal(connection)
 }
 
-/// The answer that the entry of this number stored.
+/// The answer that the entry with this number stored.
 ///
 /// # Guarantee
 /// `Ok(Some)` only with the bytes whose digest is in that entry.
 ///
 /// # Errors
-/// [`Fault::Damage`] if they are others.
+/// [`Fault::Damage`] if the bytes differ.
 pub(crate) fn answer(connection: &Connection, sequence: i64) -> Result<Option<Vec<u8>>, Fault> {
     let Some((digest, answer)) = digested(connection, sequence)? else { return Ok(None) };
     let mut statement = connection
@@ -397,7 +396,7 @@ pub(crate) fn answer(connection: &Connection, sequence: i64) -> Result<Option<Ve
 /// The digest of an answer, and the answer.
 type Digested = ([u8; 32], Vec<u8>);
 
-/// The answer of this number, and the digest of it as it is.
+/// The answer with this number, and the digest of its present bytes.
 fn digested(connection: &Connection, sequence: i64) -> Result<Option<Digested>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT name, creator, charge, about, answer, salt FROM release_table WHERE sequence = ?1",
@@ -414,8 +413,8 @@ fn digested(connection: &Connection, sequence: i64) -> Result<Option<Digested>, 
     Ok(row.optional()?)
 }
 
-/// Checks that exactly the answers are stored that the ledger says were stored and not dropped,
-/// each as it was.
+/// Checks that the stored answers are exactly those that the ledger records as stored and not
+/// dropped, and that none was altered.
 ///
 /// # Errors
 /// [`Fault::Damage`].
@@ -455,7 +454,7 @@ fn damage() -> Fault {
     Fault::Damage("a stored answer is missing or altered".to_owned())
 }
 
-/// An entry of no cost, and the text of its statement.
+/// A free entry, with the text of its statement.
 pub(crate) fn entry(
     connection: &Connection,
     (mechanism, parameters): (&str, String),
@@ -543,7 +542,7 @@ fn grants(connection: &Connection) -> Result<Vec<(String, String)>, Fault> {
 
 fn digest_of_all(tables: &[ReleaseTable], grants: &[(String, String)]) -> [u8; 32] {
     let mut fields = Fields::new("hushql answers 1");
-    // The number of tables, so that a table cannot pass for a grant.
+    // The number of tables comes first, so that a table cannot be taken for a grant.
     fields.text(&tables.len().to_string());
     for table in tables {
         let ReleaseTable { sequence, name, creator, charge, about, bytes, digest, .. } = table;

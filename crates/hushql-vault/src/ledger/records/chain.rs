@@ -96,11 +96,11 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Everything ever charged to these unit domains, in the measure of a budget; `None` where it
-    /// has no amount there.
+    /// Everything ever charged to these unit domains, in the measure of a budget; `None` if there
+    /// is no such amount.
     ///
     /// # Guarantee
-    /// As [`Witness::sum_by`], of all analysts.
+    /// As [`Witness::sum_by`], for all analysts.
     ///
     /// # Errors
     /// As [`Witness::sum_by`].
@@ -113,18 +113,19 @@ impl Witness {
         Ok(budget.counted(cost, tally))
     }
 
-    /// Whether anything was ever charged to one of these unit domains.
+    /// True if anything was ever charged to one of these unit domains.
     pub(crate) fn is_charged(&self, unit_domains: &BTreeSet<String>) -> bool {
         self.charged_names().any(|name| unit_domains.contains(&name))
     }
 
-    /// What these analysts were ever charged for these unit domains: the cost, and the tally.
+    /// The amounts ever charged to these analysts for these unit domains: the cost, and the tally.
     ///
     /// # Guarantee
     /// The exact sum of the entries that name at least one of the domains, each counted once, as
-    /// far as the chain was followed: the entries up to the first checkpoint as they were when it
-    /// was sealed, and later entries as they are stored. Of entries for single cells, those of the
-    /// dearest cell of each beginning, part by part. Without an ε if one of the entries has none.
+    /// far as the chain was followed. Entries up to the first checkpoint count as they were when it
+    /// was sealed; later entries count as they are stored. Entries for single cells count as those
+    /// of the most expensive cell of each beginning, part by part. The sum has no ε if an entry has
+    /// none.
     ///
     /// # Errors
     /// [`VaultError::Amount`] for a sum that is out of range.
@@ -178,7 +179,7 @@ impl Witness {
     /// # Guarantee
     /// `Ok` only if the last entry that this handle saw (or that of the newest checkpoint) still
     /// exists, every later entry is linked to it, the last entry is the sealed one, and every later
-    /// checkpoint equals the sums of these entries: none of them was altered, removed, inserted or
+    /// checkpoint equals the sums of these entries. So no entry was altered, removed, inserted or
     /// cut off.
     pub(crate) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
         let damage = |detail: &str| Fault::Damage(detail.to_owned());

@@ -2,11 +2,11 @@
 //! all entries.
 //!
 //! In: the sum and the number of entries of each analyst for each set of unit domains and each
-//! cell, and the chain's hash, after every 256 entries. Out: the same, when the vault is opened. A
-//! checkpoint is written in the transaction of its entry and never changed. Its digest covers all
-//! of its content, so that reading it detects damage. If a checkpoint is missing or damaged, the
-//! vault refuses to open; there is no fallback. Following the chain past a checkpoint compares it
-//! with the sums of the entries. Like the chain, a checkpoint detects damage but not forgery.
+//! cell, and the chain's hash, after every 256 entries. Out: the same values, when the vault is
+//! opened. A checkpoint is written in the transaction of its entry and never changed. Its digest
+//! covers all of its content, so reading it detects damage. If a checkpoint is missing or damaged,
+//! the vault refuses to open; there is no fallback. Following the chain past a checkpoint compares
+//! it with the sums of the entries. Like the chain, a checkpoint detects damage but not forgery.
 //!
 //! ```text
 //! entries 1 … 256 │ 257 … 512 │ 513 … 600
@@ -63,7 +63,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(connection.execute_batch(SCHEMA)?)
 }
 
-/// Whether the entry with this number has a checkpoint.
+/// True if the entry with this number has a checkpoint.
 pub(crate) fn is_due(sequence: i64) -> bool {
     before(sequence) == sequence
 }
@@ -103,7 +103,7 @@ impl Checkpoint {
         if checkpoint.digest() == digest { Ok(checkpoint) } else { Err(damage()) }
     }
 
-    /// Stores it; the caller holds the transaction in which its entry was appended.
+    /// Stores the checkpoint. The caller holds the transaction in which its entry was appended.
     pub(crate) fn write(&self, connection: &Connection) -> Result<(), Fault> {
         connection
             .prepare_cached(
@@ -120,7 +120,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Compares it with the stored one.
+    /// Compares the checkpoint with the stored one.
     ///
     /// # Guarantee
     /// `Ok` only if the stored checkpoint of this number has this hash and exactly these sums.
@@ -162,17 +162,16 @@ fn damage() -> Fault {
     Fault::Damage("a checkpoint of its ledger is missing or damaged".to_owned())
 }
 
-/// The numbers of a sum: four amounts, how many entries they are of, and the largest ε of one of
-/// them.
+/// The numbers of a sum: four amounts, the number of entries, and the largest ε of an entry.
 fn all(sum: &EntrySum) -> [Option<i64>; 6] {
     let [epsilon, delta, rho, rho_delta] = sum.cost.amounts();
     let Tally { releases, dearest } = sum.tally;
     [epsilon, delta, rho, rho_delta, Some(releases), Some(dearest)]
 }
 
-/// Sums as a JSON array of pairs: whose they are, and numbers.
+/// Sums as a JSON array of pairs: the owner of a sum, and its numbers.
 fn text<W: Serialize>(sums: impl Iterator<Item = (W, Vec<Option<i64>>)>) -> String {
-    // Texts and numbers always serialize; the type requires a value.
+    // Texts and numbers always serialize, but the type requires a value.
     serde_json::to_string(&sums.collect::<Vec<_>>()).unwrap_or_default()
 }
 

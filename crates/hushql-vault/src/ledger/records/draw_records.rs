@@ -1,13 +1,14 @@
-//! Kept draws: what a release drew, so that the same release asked again costs nothing.
+//! Kept draws: the results of releases, so that the same release costs nothing when it is requested
+//! again.
 //!
-//! In: the key of a release, and what it drew, as bytes. Out: the same bytes for an equal key. As
-//! for a release table, an entry of the ledger of no cost has the digest of what is kept (`KEEP`).
-//! The first replay of a day to an analyst is an entry of no cost, too (`REPLAY`), with the number
-//! of the charge that paid; further ones of that day are not written down. Nothing is kept before
-//! it is paid for. A row that is lost costs a new draw, and nothing else.
+//! In: the key of a release, and its result, as bytes. Out: the same bytes for an equal key. As for
+//! a release table, a free ledger entry (`KEEP`) has the digest of the kept bytes. The first replay
+//! of a charge to an analyst on a day is a free entry, too (`REPLAY`), with the number of that
+//! charge; further replays of that day are not recorded. Nothing is kept before it is paid for. If
+//! a row is lost, the release is drawn again, and nothing else happens.
 //!
-//! A key has the version of each private table: the number, in the whole vault, of the last
-//! declaration that touched it (see `catalog::numbers`).
+//! A key includes the version of each private table: the number of the last declaration, in the
+//! whole vault, that touched the table (see `catalog::numbers`).
 //!
 //! ```text
 //! entry 17  LAPLACE  eps=1       the charge
@@ -48,40 +49,40 @@ CREATE TRIGGER kept_draw_is_never_changed BEFORE UPDATE ON kept_draw
 BEGIN SELECT RAISE(ABORT, 'a kept draw is never changed'); END;
 ";
 
-/// The most bytes of one kept draw; a larger one is drawn each time.
+/// The largest size of one kept draw, in bytes. A larger result is drawn each time.
 pub(crate) const MOST_BYTES_OF_ONE: usize = 1 << 20;
 
-/// The bytes of an analyst's kept draws beyond which the oldest of them are forgotten: nobody's
-/// draws make room for those of others.
+/// If an analyst's kept draws exceed this many bytes, the oldest of them are forgotten. Draws of
+/// one analyst never displace those of others.
 const MOST_BYTES: i64 = 64 << 20;
 
 /// The mechanism of an entry that keeps a draw.
 pub(crate) const KEEP: &str = "KEEP";
 
-/// The mechanism of an entry that says that one was shown again.
+/// The mechanism of an entry that records a replay.
 pub(crate) const REPLAY: &str = "REPLAY";
 
-/// A draw that was kept.
+/// A kept draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptDraw {
     /// The number of the first entry of the charge that paid for it.
     pub charge: i64,
-    /// What was drawn.
+    /// The drawn result.
     pub drawn: Vec<u8>,
 }
 
-/// Draws of a statement that wait to be kept, each under its key.
+/// Draws of a statement that wait to be kept, each with its key.
 #[derive(Debug)]
 pub(crate) struct WaitingDraws {
     pub(crate) draws: Vec<([u8; 32], KeptDraw)>,
     pub(crate) analyst: String,
     pub(crate) statement: String,
-    /// Whether it is committed.
+    /// Whether they are committed.
     pub(crate) is_kept: Arc<AtomicBool>,
 }
 
 impl WaitingDraws {
-    /// Keeps them; as [`keep`].
+    /// Keeps the draws; as [`keep`].
     pub(crate) fn keep(&self, connection: &Connection, witness: &mut Witness) -> Result<(), Fault> {
         self.draws.iter().try_for_each(|(key, draw)| {
             keep(connection, witness, (key, &self.analyst), &self.statement, draw)
@@ -89,14 +90,14 @@ impl WaitingDraws {
     }
 }
 
-/// The kept draw of this key: anybody's, the first one first, or that of one analyst, whose role
-/// was not dropped since.
+/// The kept draw of this key: the oldest of all analysts, or that of one analyst whose role was not
+/// dropped since.
 ///
 /// # Guarantee
-/// `Ok(Some)` only with what an entry of the ledger has the digest of.
+/// `Ok(Some)` only with bytes whose digest is in an entry of the ledger.
 ///
 /// # Errors
-/// [`Fault::Damage`] if it was altered.
+/// [`Fault::Damage`] if the bytes were altered.
 pub(crate) fn find(
     connection: &Connection,
     key: &[u8; 32],
@@ -106,7 +107,7 @@ pub(crate) fn find(
     stored(connection, key, of, since)
 }
 
-/// The kept draw of this key, if it was kept behind an entry of the ledger.
+/// The kept draw of this key, if it was kept after this entry of the ledger.
 fn stored(
     connection: &Connection,
     key: &[u8; 32],
@@ -134,11 +135,11 @@ fn stored(
     }
 }
 
-/// Keeps what was drawn, unless something is kept for this key already; the caller holds the write
-/// lock and has followed the chain. The first draw that is kept serves all that ask later.
+/// Keeps a draw, unless the analyst already has one for this key. The caller holds the write lock
+/// and has followed the chain. The first kept draw serves all later requests.
 ///
 /// # Errors
-/// [`Fault::Damage`] for a charge that the ledger does not have.
+/// [`Fault::Damage`] if the charge is not in the ledger.
 pub(crate) fn keep(
     connection: &Connection,
     witness: &mut Witness,
@@ -155,7 +156,7 @@ pub(crate) fn keep(
     let parameters = format!("charge={}", kept.charge);
     let entry = answers::entry(connection, (KEEP, parameters), analyst, statement, digest)?;
     let sequence = witness.append(connection, vec![entry])?;
-    // That of somebody who had the name before.
+    // It belongs to an earlier role of the same name.
     connection
         .execute("DELETE FROM kept_draw WHERE key = ?1 AND analyst = ?2", params![key, analyst])?;
     connection.execute(
@@ -166,8 +167,8 @@ pub(crate) fn keep(
     forget_oldest(connection, analyst, MOST_BYTES)
 }
 
-/// Forgets an analyst's oldest draws while there is too much of them. Nothing of others is looked
-/// at: under OWN, what is replayed to somebody follows from what that person did.
+/// Forgets an analyst's oldest draws while they exceed the limit. Draws of others do not matter:
+/// under OWN, the replays to an analyst depend only on what that analyst did.
 fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<(), Fault> {
     let bytes = "SELECT coalesce(sum(length(drawn)), 0) FROM kept_draw WHERE analyst = ?1";
     while connection.query_row(bytes, [analyst], |row| row.get::<_, i64>(0))? > most {
@@ -180,12 +181,12 @@ fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<()
     Ok(())
 }
 
-/// Whether the ledger says already that an analyst was shown again on this day what a charge paid
-/// for.
+/// True if the ledger already records that answers of this charge were replayed to an analyst
+/// today.
 ///
-/// One entry for each analyst, charge and day says whose question something of that charge answered
-/// first on that day, so that the ledger grows by what is paid, and not by how often a dashboard is
-/// refreshed.
+/// There is one entry for each analyst, charge and day. It names the question that the charge
+/// answered first on that day. So the ledger grows with the paid releases, and not with every
+/// refresh of a dashboard.
 pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> Result<bool, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT 1 FROM ledger
@@ -194,8 +195,8 @@ pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> R
     Ok(statement.exists(params![analyst, format!("charge={charge}"), time::today()?])?)
 }
 
-/// Appends the entry of a replay, unless there is one of today; the caller holds the write lock and
-/// has followed the chain.
+/// Appends the entry of a replay, unless today has one. The caller holds the write lock and has
+/// followed the chain.
 pub(crate) fn replayed(
     connection: &Connection,
     witness: &mut Witness,
@@ -217,7 +218,7 @@ pub(crate) fn replayed(
     Ok(())
 }
 
-/// Checks that each draw that is kept is what an entry of the ledger has the digest of.
+/// Checks that the digest of each kept draw is in an entry of the ledger.
 ///
 /// # Errors
 /// [`Fault::Damage`].
@@ -233,8 +234,8 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The key of an identity under these numbers of the last declarations of its tables, and these
-/// contents of the public ones among them.
+/// The key of an identity under these numbers of its tables' last declarations, and these contents
+/// of its public tables.
 pub(crate) fn key(
     identity: &[u8],
     numbers: &[(&str, i64)],

@@ -1,13 +1,12 @@
-//! Notes of tables whose files do not fit their declaration, as a charged statement found.
+//! Notes of tables whose files did not fit their declaration when a charged statement read them.
 //!
-//! In: the statement that failed, and its tables. Out: an entry of the ledger of no cost (`DRIFT`)
-//! for each of them, which has the digest of the table's name and the version of its declaration
-//! (see `catalog::numbers`). That a charged statement failed is public, so a refusal that follows
-//! from such an entry tells nothing more. A later declaration of the table has another version, and
-//! no entry.
+//! In: the failed statement, and its tables. Out: a free ledger entry (`DRIFT`) for each table,
+//! with the digest of the table's name and the version of its declaration (see `catalog::numbers`).
+//! The failure of a charged statement is public, so a refusal that follows from such an entry
+//! reveals nothing more. A later declaration of the table has another version, and no entry.
 //!
-//! An analyst has one entry for each version of a table, behind a charge: entries do not fill the
-//! disk.
+//! An analyst adds at most one entry for each version of a table, and only after a charge, so
+//! entries do not fill the disk.
 //!
 //! ```text
 //! entry 17  LAPLACE  eps=1          the charge, whose statement failed
@@ -31,11 +30,12 @@ CREATE INDEX ledger_drifts ON ledger (plan_hash, analyst) WHERE mechanism = 'DRI
 ";
 
 /// Refuses a statement that would read a table on which a charged statement failed since the table
-/// was declared, as far as its analyst may know: where answers are replayed to whoever paid for
-/// them, or not at all, the analyst's own statement.
+/// was declared. An analyst learns only of failures that they may know about: under REPLAY OWN or
+/// OFF, those of their own statements.
 ///
 /// # Guarantee
-/// It depends on declarations and notes alone. A charge asks in its own transaction, so that no
+/// It depends on declarations and notes alone. A charge calls it in its own transaction, so it sees
+/// every note that precedes the charge.
 /// note is older than it.
 pub(crate) fn check<'a>(
     connection: &Connection,
@@ -58,7 +58,7 @@ pub(crate) fn check<'a>(
     Ok(())
 }
 
-/// What to do about a table on which a charged statement failed. It follows from the declaration
+/// What to do about a table on which a charged statement failed. It depends on the declaration
 /// alone.
 fn again(table: &Table) -> String {
     let name = quoted(&table.name);
@@ -66,7 +66,7 @@ fn again(table: &Table) -> String {
     let declare = format!("ALTER TABLE {name} SET PRIVACY UNIT {unit}");
     let refresh = format!("ALTER TABLE {name} REFRESH");
     match &table.source {
-        // Of these files, a refresh takes no others than those that were verified.
+        // A refresh accepts no other files than the verified ones.
         Source::File { fingerprint: Some(_), .. } => format!(
             "ask the owner to declare them again: {declare}, or to put back the files that were declared, and then {refresh}"
         ),
@@ -79,8 +79,8 @@ fn again(table: &Table) -> String {
     }
 }
 
-/// Whether a statement of one analyst, whose role was not dropped since, or of anybody failed on
-/// this version of a table.
+/// True if a statement failed on this version of a table: a statement of one analyst, whose role
+/// was not dropped since, or of any analyst.
 fn is_noted(
     connection: &Connection,
     (table, version): (&str, i64),
@@ -94,8 +94,8 @@ fn is_noted(
     Ok(statement.exists(params![digest(table, version), of, since])?)
 }
 
-/// Notes that a charged statement of an analyst failed on this version of a table, unless another
-/// one of theirs did before; the caller holds the write lock and has followed the chain.
+/// Notes that a charged statement of an analyst failed on this version of a table, unless the
+/// analyst already has a note. The caller holds the write lock and has followed the chain.
 pub(crate) fn note(
     connection: &Connection,
     witness: &mut Witness,

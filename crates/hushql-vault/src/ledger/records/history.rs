@@ -1,8 +1,7 @@
-//! The history of declarations: who changed what and when, in a hash chain like that of the ledger.
+//! The history of declarations: who changed what and when, in a hash chain like the ledger's.
 //!
 //! In: the declarations before and after a transaction. Out: one entry for each change, appended in
-//! the same transaction, so that every declaration has its entry. Entries are never changed or
-//! deleted.
+//! the same transaction, so every declaration has an entry. Entries are never changed or deleted.
 //!
 //! ```text
 //! sequence  at                    analyst  change
@@ -48,7 +47,7 @@ pub struct Declared {
     pub at: i64,
     /// The analyst whose session declared it.
     pub analyst: String,
-    /// The declaration from then on, such as `budget study: for visits, limit ε = 5, …` or
+    /// The new state of the declaration, such as `budget study: for visits, limit ε = 5, …` or
     /// `view v: dropped`.
     pub change: String,
 }
@@ -89,7 +88,7 @@ pub(crate) fn append(
     Ok(store::set_seal(connection, SealedRows::History, chain)?)
 }
 
-/// How many changes an analyst has made today (UTC).
+/// The number of changes that an analyst has made today (UTC).
 pub(crate) fn number_today(connection: &Connection, analyst: &str) -> Result<i64, Fault> {
     let mut statement = connection
         .prepare_cached("SELECT count(*) FROM declaration WHERE analyst = ?1 AND at >= ?2")?;

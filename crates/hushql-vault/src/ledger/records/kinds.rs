@@ -1,7 +1,8 @@
-//! What the entries of the ledger are, and how analysts who are kept apart number their own.
+//! The kinds of ledger entries, and separate entry numbers for analysts who must not learn of each
+//! other.
 //!
-//! In: entries, as the vault numbers them. Out: a word for each, and the numbers that only the
-//! entries of one analyst have.
+//! In: entries, as the vault numbers them. Out: a word for each, and numbers that count only the
+//! entries of one analyst.
 //!
 //! ```text
 //! 17  lab    LAPLACE  paid                       lab sees   1  LAPLACE  paid
@@ -19,12 +20,12 @@ use crate::ledger::records::chain::LedgerEntry;
 use crate::ledger::records::draw_records::{KEEP, REPLAY};
 use crate::ledger::records::drift::DRIFT;
 
-/// The mechanism of an entry that says what was spent elsewhere.
+/// The mechanism of an entry that records an amount spent elsewhere.
 pub(crate) const SPENT: &str = "SPENT";
 
-/// What an entry is: a release that was `paid`, one that was `replayed`, the note of a draw that is
-/// `kept` or of a table that was `stored` or `dropped`, or whose files have `drifted` from its
-/// declaration, or an amount that was `declared` as spent.
+/// The kind of an entry: a release that was `paid` or `replayed`; a draw that is `kept`; a table
+/// that was `stored` or `dropped`, or whose files have `drifted` from its declaration; or an amount
+/// that was `declared` as spent.
 pub fn kind(entry: &LedgerEntry) -> &'static str {
     if entry.mechanism == SPENT {
         return "declared";
@@ -57,21 +58,20 @@ pub(crate) fn own_number(connection: &Connection, sequence: i64) -> Result<i64, 
 pub struct OwnEntries {
     analyst: String,
     entries: i64,
-    /// The own numbers of those that later ones name: the first of each charge, and notes.
+    /// The own numbers of entries that later ones refer to: the first of each charge, and notes.
     named: BTreeMap<i64, i64>,
 }
 
 impl OwnEntries {
-    /// Of this analyst; none is seen yet.
+    /// The entries of this analyst, before any is seen.
     pub fn of(analyst: &str) -> Self {
         Self { analyst: analyst.to_owned(), entries: 0, named: BTreeMap::new() }
     }
 
-    /// The own ones among the next entries of the ledger, with the numbers that they have among
-    /// themselves.
+    /// The analyst's entries among the next entries of the ledger, with their own numbers.
     ///
     /// # Guarantee
-    /// Nothing in them depends on the entries of others.
+    /// The result does not depend on the entries of other analysts.
     pub fn next(&mut self, entries: Vec<LedgerEntry>) -> Vec<LedgerEntry> {
         let own = entries.into_iter().filter(|entry| entry.analyst == self.analyst);
         let own: Vec<LedgerEntry> = own.collect();
@@ -86,7 +86,7 @@ impl OwnEntries {
         if kind(&entry) != "paid"
             && let Some((what, number)) = noted(&entry.parameters)
         {
-            // Where everybody's answers were replayed, it may have been another's.
+            // Under REPLAY ALL, the entry may belong to another analyst.
             let own = self.named.get(&number).map(ToString::to_string);
             entry.parameters = format!("{what}={}", own.as_deref().unwrap_or("another's"));
         }
@@ -96,7 +96,7 @@ impl OwnEntries {
     }
 }
 
-/// The entry that a note names, and what it is.
+/// The entry to which a note refers, and its kind.
 fn noted(parameters: &str) -> Option<(&'static str, i64)> {
     ["charge", "answer"].into_iter().find_map(|what| {
         let number = parameters.strip_prefix(what)?.strip_prefix('=')?;

@@ -1,4 +1,4 @@
-//! The tables of the vault: the entries of the ledger with their hash chain, and the records beside
+//! The records of the vault: the entries of the ledger with their hash chain, and the tables beside
 //! them.
 
 pub(crate) mod analyst;

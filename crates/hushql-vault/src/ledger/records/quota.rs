@@ -1,8 +1,8 @@
-//! What one analyst may add to the ledger on one day.
+//! Limits what one analyst can add to the ledger on one day.
 //!
-//! In: the ledger. Out: a refusal for whoever has added enough today. Entries are never deleted,
-//! and a release may cost a billionth: without a limit, a small part of a budget would pay for a
-//! full disk, on which nobody is answered any more.
+//! In: the ledger. Out: a refusal for an analyst who has added enough today. Entries are never
+//! deleted, and a release may cost a billionth. Without a limit, a small part of a budget could
+//! fill the disk, and then no one would get answers.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -11,10 +11,11 @@ use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::time;
 
-/// The most entries of one analyst on one day (UTC), before the last charge of the day.
+/// The largest number of entries of one analyst on one day (UTC), before the last charge of the
+/// day.
 const MOST_A_DAY: i64 = 100_000;
 
-/// Refuses an analyst whose entries of today are that many. The owner may add any number.
+/// Refuses an analyst who has this many entries today. The owner may add any number.
 ///
 /// # Errors
 /// [`VaultError::EnoughToday`].
@@ -34,7 +35,7 @@ fn check_within(
 ) -> Result<(), Fault> {
     let today = time::today()?;
     let is_of_today = |at: Option<i64>| at.is_some_and(|at| at >= today);
-    // A ledger that has not grown by that much today has nobody's entries in such a number.
+    // If the whole ledger has grown by less today, no analyst has this many entries.
     let mut of_all = connection.prepare_cached("SELECT at FROM ledger WHERE sequence = ?1")?;
     let back = witness.mark().sequence.saturating_sub(most).saturating_add(1);
     let found: Option<i64> = of_all.query_row([back], |row| row.get(0)).optional()?;

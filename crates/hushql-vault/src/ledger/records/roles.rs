@@ -1,9 +1,8 @@
-//! The roles of a vault: who may log in to its server, and what is kept of their passwords.
+//! The roles of a vault: who may log in to its server, and the verifiers of their passwords.
 //!
 //! In: names and verifiers. Out: the same. The seal detects a row that was altered, removed or
-//! added. A role is an analyst of the same name: dropping it gives nothing back, and its charges
-//! remain. Verifiers are in this table alone: no entry of the ledger, of the history or of a
-//! statement has one.
+//! added. A role is an analyst of the same name. Dropping it gives nothing back, and its charges
+//! remain. Verifiers are in this table alone: no ledger entry, history entry or statement has one.
 //!
 //! ```text
 //! role(name, verifier, may_log_in, valid_until, takes_defaults)    log_in_secret     seal('roles') = SHA-256 of all of them
@@ -17,7 +16,7 @@ use crate::catalog::store::{self, Fields, SealedRows};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 
-/// The table of roles, and of the secret from which the decoys of unknown names are made.
+/// The table of roles, and the secret from which decoys for unknown names are made.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE role (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) BETWEEN 1 AND 64),
@@ -42,9 +41,9 @@ pub struct Role {
     pub verifier: String,
     /// Whether it may log in.
     pub may_log_in: bool,
-    /// The second since 1970 (UTC) from which on it may not; `None` for never.
+    /// The second since 1970 (UTC) from which on it may not log in; `None` for no end.
     pub valid_until: Option<i64>,
-    /// Whether its queries may leave their cost to the PER QUERY default of a budget.
+    /// Whether its queries may use the PER QUERY default of a budget as their cost.
     pub takes_defaults: bool,
 }
 
@@ -86,7 +85,7 @@ impl std::fmt::Debug for Roles {
     }
 }
 
-/// Seals a vault without roles, whose decoys have a secret from the beginning.
+/// Seals a vault without roles. Its decoys have a secret from the beginning.
 pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     if secret(connection)?.is_none() {
         let half = || QueryRng::nonce().map_err(VaultError::Entropy);
@@ -100,7 +99,7 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
 /// All roles by name, checked against the seal.
 ///
 /// # Errors
-/// [`Fault::Damage`] if a role is not what was declared.
+/// [`Fault::Damage`] if a role differs from its declaration.
 pub(crate) fn all(connection: &Connection) -> Result<Vec<Role>, Fault> {
     let roles = rows(connection)?;
     store::check_seal(connection, SealedRows::Roles, digest(&roles, secret(connection)?))?;
@@ -113,7 +112,7 @@ pub(crate) fn secret(connection: &Connection) -> Result<Option<[u8; 32]>, Fault>
     Ok(statement.query_row([], |row| row.get(0)).optional()?)
 }
 
-/// Adds a role, whose name was checked; the caller holds the write lock.
+/// Adds a role. The caller has checked its name, and holds the write lock.
 ///
 /// # Errors
 /// [`CatalogError::DuplicateRole`].
@@ -142,7 +141,7 @@ pub(crate) fn change(
     write(connection, &role)
 }
 
-/// Removes a role; what it was charged remains. The caller holds the write lock.
+/// Removes a role. Its charges remain. The caller holds the write lock.
 ///
 /// # Errors
 /// [`CatalogError::UnknownRole`].
@@ -166,7 +165,7 @@ fn write(connection: &Connection, role: &Role) -> Result<(), Fault> {
     reseal(connection)
 }
 
-/// Seals the roles as they are.
+/// Seals the present roles.
 fn reseal(connection: &Connection) -> Result<(), Fault> {
     let digest = digest(&rows(connection)?, secret(connection)?);
     Ok(store::set_seal(connection, SealedRows::Roles, digest)?)

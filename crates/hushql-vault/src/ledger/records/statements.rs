@@ -1,8 +1,8 @@
 //! The texts of the charged statements, each stored once under its hash.
 //!
-//! An entry of the ledger contains the hash, which the chain covers; only the analyst who asked and
-//! the owner see the text. A text that does not match its hash is damage. Texts are never deleted,
-//! so they are kept short: of a longer one, its beginning and the hash of the whole.
+//! A ledger entry contains the hash, which the chain covers. Only the analyst who asked and the
+//! owner see the text. A text that does not match its hash is damage. Texts are never deleted, so
+//! they are kept short: of a longer text, the vault keeps the beginning and the hash of the whole.
 
 use std::borrow::Cow;
 
@@ -37,21 +37,21 @@ pub(crate) fn name(hash: &[u8; 32]) -> String {
     hash.iter().fold("sha256:".to_owned(), |name, byte| name + &format!("{byte:02x}"))
 }
 
-/// The longest text that is kept as it is, and that of a statement which costs nothing, in bytes.
+/// The longest text that is stored unchanged, in bytes: for charged statements, and for free ones.
 const LONGEST: usize = 4_096;
 const LONGEST_FREE: usize = 1_024;
 
-/// What is kept of a longer text, in bytes.
+/// The stored beginning of a longer text, in bytes.
 const BEGINNING: usize = 3_072;
 
-/// What is kept of the text of a statement that shows again what was paid for before.
+/// The stored text of a statement that shows answers that were paid for before.
 ///
-/// Such a statement costs nothing, so that texts of any length could fill the disk for nothing.
+/// Such a statement is free, so texts of any length could fill the disk at no cost.
 pub(crate) fn of_replay(text: &str) -> &str {
     if text.len() <= LONGEST_FREE { text } else { "(a longer statement)" }
 }
 
-/// What is kept of a text that an entry has itself.
+/// The stored text for a field of an entry.
 pub(crate) fn beginning(text: &str) -> String {
     let end = text.floor_char_boundary(LONGEST_FREE);
     match text.get(..end) {
@@ -60,7 +60,7 @@ pub(crate) fn beginning(text: &str) -> String {
     }
 }
 
-/// What is kept of a text.
+/// The stored form of a text.
 fn shortened(text: &str) -> Cow<'_, str> {
     if text.len() <= LONGEST {
         return Cow::Borrowed(text);
@@ -70,8 +70,8 @@ fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{beginning}\n… (shortened: {length} bytes in all, {whole})"))
 }
 
-/// Stores a text, or what is kept of a longer one, and returns its hash; the caller holds the write
-/// lock.
+/// Stores a text, or the shortened form of a longer one, and returns its hash. The caller holds the
+/// write lock.
 pub(crate) fn keep(connection: &Connection, text: &str) -> Result<[u8; 32], Fault> {
     let text = shortened(text);
     let hash = hash(&text);

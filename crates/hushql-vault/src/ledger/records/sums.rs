@@ -1,10 +1,10 @@
-//! Sums of what was charged: for all cells of people, and for single cells.
+//! Sums of charges: for all cells of people, and for single cells.
 //!
-//! In: entries of the ledger, one after the other. Out: what each unit lost at most. An entry that
-//! names cells was released of the units in these cells alone. An entry that names none counts for
-//! everyone. What was charged to single cells of one beginning counts, for a unit that is in one of
-//! them, as much as was charged to this one; for units that may be in any of them, as much as the
-//! dearest, part by part.
+//! In: entries of the ledger, one after the other. Out: an upper bound of the loss of each unit. An
+//! entry that names cells was released from the units in these cells alone. An entry that names
+//! none counts for everyone. Consider the charges to single cells of one beginning. For a unit in
+//! one of these cells, the charges to that cell count. For units that can be in any of them, the
+//! most expensive cell counts, part by part.
 //!
 //! ```text
 //! entries            all: ε = 1     since 7: Oslo ε = 2, Rome ε = ½
@@ -14,9 +14,10 @@
 //!
 //! # Guarantee
 //! Let each unit be in one cell from one beginning to the next. Then what [`Sums::at`] returns for
-//! the cell of a unit is at least what all entries together reveal of it, also where analysts
-//! choose each query after seeing earlier answers: the entries that read the unit are those for
-//! everyone and those of its cells, and of each earlier beginning the dearest cell bounds its own.
+//! the cell of a unit is at least what all entries together reveal of it, even if analysts choose
+//! each query after seeing earlier answers. The entries that read the unit are those for everyone
+//! and those of its cells, and for each earlier beginning, the most expensive cell bounds the
+//! unit's cell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,15 +25,15 @@ use hushql_privacy::privacy::{Cost, ParameterError, Tally};
 
 use crate::catalog::{Cell, Touched};
 
-/// Whose entries a sum has: the unit domains that they name, and the analyst who asked.
+/// The entries of a sum: the unit domains that they name, and the analyst who asked.
 pub(crate) type SumOwner = (Vec<String>, String);
 
 /// The entries of one analyst for one set of unit domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntrySum {
-    /// What they cost together.
+    /// Their total cost.
     pub(crate) cost: Cost,
-    /// How many they are, and the largest ε of one of them.
+    /// Their number, and the largest ε of an entry.
     pub(crate) tally: Tally,
 }
 
@@ -59,11 +60,11 @@ impl EntrySum {
         Ok(Self { cost: self.cost.plus(other.cost)?, tally: self.tally.plus(other.tally)? })
     }
 
-    /// The larger of both, part by part.
+    /// The larger of both sums, part by part.
     ///
     /// # Guarantee
-    /// At least either of them in ε, ρ, each δ, the number of entries and the largest ε; without an
-    /// ε if one of them has none.
+    /// At least each of them in ε, ρ, each δ, the number of entries and the largest ε; without an ε
+    /// if one of them has none.
     pub(crate) fn most(self, other: Self) -> Self {
         let [e, d, r, s] = self.cost.amounts();
         let [f, g, t, u] = other.cost.amounts();
@@ -78,18 +79,18 @@ impl EntrySum {
     }
 }
 
-/// One cell of the people of a unit domain, since its beginning.
+/// One cell of the people of a unit domain, with its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CellOfPeople<'a> {
     /// The unit domain.
     pub(crate) unit_domain: &'a str,
-    /// When its cells began.
+    /// The beginning of its cells.
     pub(crate) since: i64,
     /// The cell.
     pub(crate) cell: &'a Cell,
 }
 
-/// What each analyst was charged for each set of unit domains that an entry names.
+/// The sums of charges for each analyst and each set of unit domains that an entry names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// The entries for all cells.
@@ -125,7 +126,7 @@ impl Sums {
         Ok(())
     }
 
-    /// What the entries of these analysts for these unit domains reveal of a unit at most: of any
+    /// An upper bound of what the entries of these analysts for these unit domains reveal: of any
     /// unit, or of one in this place.
     ///
     /// # Errors
@@ -141,7 +142,7 @@ impl Sums {
         };
         let wide = self.wide.iter().filter(|(asked, _)| is_asked(asked));
         let mut all = wide.map(|(_, sum)| *sum).try_fold(EntrySum::default(), EntrySum::plus)?;
-        // The analysts of one beginning together, before the dearest cell is looked for.
+        // Adds up the analysts of each beginning first, and then takes the most expensive cell.
         let mut beginnings: BTreeMap<(&[String], i64), BTreeMap<&Cell, EntrySum>> = BTreeMap::new();
         for ((asked, since), cells) in self.narrow.iter().filter(|((asked, _), _)| is_asked(asked))
         {
@@ -165,7 +166,7 @@ impl Sums {
         Ok(all)
     }
 
-    /// Whose entries there are.
+    /// The owners of the sums.
     pub(crate) fn asked(&self) -> impl Iterator<Item = &SumOwner> {
         self.wide.keys().chain(self.narrow.keys().map(|(asked, _)| asked))
     }
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(epsilon(&sums, Some((7, "Rome"))), 301);
         assert_eq!(epsilon(&sums, Some((7, "Pisa"))), 1);
         assert_eq!(epsilon(&sums, None), 321);
-        // Later cells begin with the dearest of these.
+        // The later cells begin with the most expensive of these.
         assert_eq!(epsilon(&sums, Some((9, "Pisa"))), 321);
         sums.add(asked("eve"), Some(&touched(9, &["Pisa"])), cost(4_000)).unwrap();
         assert_eq!(epsilon(&sums, Some((9, "Pisa"))), 4_321);

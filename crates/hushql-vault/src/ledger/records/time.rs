@@ -8,8 +8,8 @@ use crate::ledger::error::VaultError;
 /// Seconds since 1970 (UTC).
 ///
 /// # Errors
-/// [`VaultError::Clock`] for a time before 1970 or beyond 64 bits: entries would get a wrong time,
-/// and roles that have expired would not have.
+/// [`VaultError::Clock`] for a time before 1970 or beyond 64 bits. With a wrong time, entries would
+/// be wrong, and roles that have expired would still be valid.
 pub(crate) fn now() -> Result<i64, VaultError> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let since = since.map_err(|_| VaultError::Clock)?;

@@ -1,6 +1,6 @@
 //! The cells of an entry, as the ledger stores them.
 //!
-//! In: the cells to which a release was charged alone. Out: a text that is part of the entry's
+//! In: the cells to which alone a release was charged. Out: a text that is part of the entry's
 //! hash, and the same cells again.
 //!
 //! ```text
@@ -12,18 +12,17 @@ use rusqlite::Row;
 use crate::catalog::{Cell, Touched};
 use crate::ledger::error::Fault;
 
-/// The cells as a JSON array: the column, when they began, and the values, of which `null` is
-/// *other*.
+/// The cells as a JSON array: the column, the beginning, and the values; `null` is *other*.
 pub(super) fn text(touched: &Touched) -> String {
     let Touched { column, since, cells } = touched;
     let cells: Vec<Option<&str>> = cells.iter().map(Cell::stored).collect();
     serde_json::json!([column, since, cells]).to_string()
 }
 
-/// The cells of an entry; `None` for all of them.
+/// The cells of an entry; `None` for all cells.
 ///
 /// # Errors
-/// [`Fault::Damage`] for what is not the text of at least one cell.
+/// [`Fault::Damage`] if it is not the text of at least one cell.
 pub(super) fn read(row: &Row<'_>) -> Result<Option<Touched>, Fault> {
     let Some(stored) = row.get::<_, Option<String>>("cells")? else { return Ok(None) };
     let read = of_text(&stored);
@@ -34,7 +33,7 @@ fn of_text(stored: &str) -> Option<Touched> {
     let read: (String, i64, Vec<Option<String>>) = serde_json::from_str(stored).ok()?;
     let (column, since, cells) = read;
     let touched = Touched { column, since, cells: cells.into_iter().map(Cell::read).collect() };
-    // One text for the same cells, so that their hash says which they are.
+    // The same cells always have the same text, so the hash identifies the cells.
     (!touched.cells.is_empty() && text(&touched) == stored).then_some(touched)
 }
 
