@@ -57,7 +57,7 @@ pub enum VaultError {
         /// The file.
         path: String,
     },
-    /// The file was made by another version of this program.
+    /// Another version of this program made the file.
     #[error(
         "the vault{} has format {found}, but this program reads format {known}{}",
         named(path),
@@ -185,23 +185,23 @@ pub enum VaultError {
         /// The file.
         path: String,
     },
-    /// An analyst has added as much to the ledger today as one may.
+    /// An analyst has added the largest allowed number of entries to the ledger today.
     #[error(
         "the vault takes at most {most} entries of one analyst a day, so that nobody fills its disk: ask again tomorrow (UTC)"
     )]
     EnoughToday {
-        /// The most entries of a day.
+        /// The limit for one day.
         most: i64,
     },
-    /// A role has changed its password as often today as it may.
+    /// A role has changed its password as often today as allowed.
     #[error(
         "a role changes its password at most {most} times a day: its owner can, ALTER ROLE … PASSWORD"
     )]
     EnoughPasswords {
-        /// The most changes of a day.
+        /// The limit for one day.
         most: i64,
     },
-    /// The system's clock is wrong: entries would get its time, and nothing would expire.
+    /// The system's clock is wrong: entries would have wrong times, and nothing would expire.
     #[error("this machine's clock is wrong, it says a time before 1970: set it, and ask again")]
     Clock,
     /// The vault's folder is not synced, so the last transaction may not survive a power cut.
@@ -227,7 +227,7 @@ pub enum VaultError {
         /// The anchor.
         anchor: String,
     },
-    /// The vault has another entry in the place of the anchor's entry.
+    /// The vault has another entry with the number of the anchor's entry.
     #[error(
         "the vault{} has another history than its anchor{}: an older copy was restored and charged since, or the anchor belongs to another vault; the vault answers no queries",
         named(path),
@@ -239,7 +239,7 @@ pub enum VaultError {
         /// The anchor.
         anchor: String,
     },
-    /// The anchor does not exist. First use never creates an anchor: deleting it must not make it
+    /// The anchor does not exist. Opening never creates one; otherwise deleting it would make it
     /// forget.
     #[error(
         "there is no anchor{}; if the vault is not an older copy, its owner can create an anchor with `hushql anchor VAULT {}`",
@@ -265,7 +265,7 @@ pub enum VaultError {
         /// The anchor.
         anchor: String,
     },
-    /// The text in the anchor is not one that HushQL writes.
+    /// HushQL never writes such a text into an anchor.
     #[error(
         "the anchor{} is damaged: the vault answers no queries until its owner restores the anchor or, if the vault is not an older copy, removes the anchor and creates another",
         named(anchor)
@@ -308,7 +308,7 @@ pub enum VaultError {
     /// The catalog refused a declaration.
     #[error(transparent)]
     Catalog(CatalogError),
-    /// A charged query failed on the files of a table, which was not declared since.
+    /// A charged query failed on the files of a table, and the table was not declared again since.
     #[error("the files of {table} {DRIFTED}: {write}")]
     Drifted {
         /// The table.
@@ -335,7 +335,7 @@ pub enum VaultError {
     Exhausted {
         /// The budget.
         budget: String,
-        /// Whose slice of it has too little left, if it has slices.
+        /// The slice with too little left, if the budget has slices.
         slice: Option<SliceOf>,
         /// The cell in which too little is left, if the budget has cells.
         cell: Option<Box<Touched>>,
@@ -344,7 +344,7 @@ pub enum VaultError {
         /// The remainder of the budget.
         left: Spend,
     },
-    /// A release has a cost in ρ only, and the budget counts in ε or in coupons of an ε.
+    /// A release has a cost in ρ only, but the budget counts in ε or in coupons of an ε.
     #[error(
         "the privacy budget `{budget}` counts releases by their epsilon, but one of this query has a cost in rho alone: write eps=… instead of rho=…"
     )]
@@ -378,7 +378,7 @@ pub enum VaultError {
         /// The maximum cost of one query.
         most: String,
     },
-    /// A release costs more than a coupon of the budget pays for.
+    /// A release costs more than one coupon of the budget.
     #[error(
         "the privacy budget `{budget}` pays for a release with one coupon of {coupon}, and a release of this query costs {asked}: write eps={} or less; more coupons do not pay for more",
         coupon.loss_text()
@@ -386,7 +386,7 @@ pub enum VaultError {
     OverCoupon {
         /// The budget.
         budget: String,
-        /// The ε of the dearest release.
+        /// The ε of the most expensive release.
         asked: Spend,
         /// The ε of a coupon.
         coupon: Spend,
@@ -394,7 +394,7 @@ pub enum VaultError {
     /// A loss or a sum of losses does not fit the ledger's integers.
     #[error("the cost of this query is out of range")]
     Amount(#[from] ParameterError),
-    /// The operating system has no random bytes, which make each charge unique.
+    /// The operating system has no random bytes. They make each charge unique.
     #[error("the operating system provided no random bytes; nothing was charged")]
     Entropy(#[source] SamplerError),
     /// The declarations changed between the plan of a statement and its charge, or during a
@@ -475,8 +475,7 @@ impl VaultError {
         self
     }
 
-    /// Whether a budget is the reason: its remainder, its bounds per query, or the notion in which
-    /// it counts.
+    /// True if a budget is the reason: its remainder, its bounds per query, or its notion.
     pub fn is_budget(&self) -> bool {
         self.budget().is_some()
     }
@@ -531,7 +530,7 @@ impl From<CatalogError> for Fault {
 }
 
 impl Fault {
-    /// Whether this fault leaves the state of the file unknown, so that the handle must not be used
+    /// True if this fault leaves the state of the file unknown, so that the handle must not be used
     /// again.
     pub(super) fn is_lasting(&self) -> bool {
         match self {
@@ -543,7 +542,7 @@ impl Fault {
         }
     }
 
-    /// Whether a sync of the file, of its journal or of its folder failed.
+    /// True if a sync of the file, of its journal or of its folder failed.
     pub(super) fn is_failed_sync(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.sqlite_error().is_some_and(|error| {

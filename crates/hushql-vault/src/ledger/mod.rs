@@ -2,12 +2,12 @@
 //!
 //! In: the exact privacy loss of each release of a statement. Out: a [`Charge`], the only proof of
 //! payment. The vault returns it only after the loss is written to every affected budget and has
-//! reached the disk. The vault stores nothing that depends on data but answers that were paid for
-//! before they were drawn, and failures that were paid for and told. It assumes that nobody
-//! replaces its file with an older copy (an anchor detects that) and that the disk keeps what it
-//! confirms. Under these assumptions it guarantees, over all processes and all time, that the
-//! losses of its charges are at most the amount that its ledger shows as spent, and that this
-//! amount is at most the limit of every budget.
+//! reached the disk. The vault stores nothing that depends on data, with two exceptions: answers
+//! that were paid for before they were drawn, and failures that were paid for and reported. It
+//! assumes that no one replaces its file with an older copy (an anchor detects that) and that the
+//! disk keeps what it confirms. Under these assumptions it guarantees, over all processes and all
+//! time, that the losses of its charges are at most the amount that its ledger shows as spent, and
+//! that this amount is at most the limit of every budget.
 //!
 //! ```
 //! use hushql_vault::catalog::{Budget, PerQuery, Replay, Privacy, Source, Table, Unit};

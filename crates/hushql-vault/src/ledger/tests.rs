@@ -1,5 +1,4 @@
-//! The promises of a vault, with one charge after another; races and damage have files of their
-//! own.
+//! The promises of a vault, with one charge after another. Races and damage are in separate files.
 //!
 //! The helpers before the tests make small tables, budgets and requests with exact costs.
 

@@ -6,7 +6,7 @@ use hushql_privacy::privacy::{Notion, Spend};
 
 use crate::catalog::quoted;
 
-/// What is said of files on which a charged query failed.
+/// The description of files on which a charged query failed.
 pub const DRIFTED: &str = "do not fit its declaration: a query was charged and failed on them";
 
 /// A path to append to its noun; nothing if the path is withheld.
@@ -55,7 +55,8 @@ pub(super) fn other_version(found: i64, known: i64) -> &'static str {
     }
 }
 
-/// What a refusal adds where a query shows releases again: they are no part of its cost.
+/// The addition to a refusal if the query also shows earlier releases, which are not part of its
+/// cost.
 pub fn without_replays(shows_again: bool) -> &'static str {
     if shows_again { ", without those that are shown again" } else { "" }
 }

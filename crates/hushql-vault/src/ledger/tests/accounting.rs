@@ -1,9 +1,9 @@
 //! Compares the accounts with another accountant on 1,000 random sequences of mechanisms; see
 //! tests/data/README.md.
 //!
-//! The tests compare the sum of ρ with the exact sum, its conversion with the best one over all
-//! orders, both with the true ε of the sequence (of concrete instances, so never above the claim),
-//! and the filter with all of them.
+//! The tests compare the sum of ρ with the exact sum, and its conversion with the best one over all
+//! orders. They compare both with the true ε of the sequence (of concrete instances, so never above
+//! the claim), and the filter with all of them.
 
 #![allow(clippy::float_arithmetic, reason = "the figures are floats")]
 
@@ -126,7 +126,7 @@ fn passed(row: &Sequence, epsilon: f64) -> usize {
     row.losses.iter().filter(pays).count()
 }
 
-/// 2δ in ledger units: half for the conversion at δ, half for releases with a δ of their own.
+/// 2δ in ledger units: half for the conversion at δ, half for releases that have a δ.
 fn atto(row: &Sequence) -> i64 {
     let units = &row.delta * Rational::from_integer(2_000_000_000_000_000_000_i64.into());
     units.to_integer().to_i64().unwrap()
@@ -141,7 +141,7 @@ fn the_filter_passes_what_the_promise_allows_and_no_more() {
         assert!(passed(row, row.truth * 0.999_99) < all, "{n}: more than the truth");
         assert!(passed(row, row.rdp.min(row.zcdp) * 0.999_99) < all, "{n}: more than known");
         assert!(passed(row, row.zcdp * 0.999_99) < all, "{n}: not the sum that was promised");
-        // Rounding may cost one unit of ρ for each release, and one for the limit.
+        // Rounding can cost one unit of ρ for each release, and one for the limit.
         let units = (all + 1).to_f64().unwrap() * 1e-9;
         let slack = 1e-6 + 2.0 * units / row.rho;
         assert_eq!(passed(row, row.zcdp * (1.0 + slack)), all, "{n}: less than allowed");

@@ -1,5 +1,5 @@
-//! Release tables in a vault: paid for before they are stored, in the ledger's chain, seen by those
-//! who may.
+//! Release tables in a vault: paid for before they are stored, part of the ledger's chain, and
+//! visible to those who may see them.
 
 use rusqlite::Connection;
 
@@ -21,7 +21,7 @@ fn answer(name: &str, charge: i64) -> NewAnswer {
     }
 }
 
-/// A vault in a file in which `lab` paid once, and stored `r`.
+/// A vault in a file, in which `lab` paid once and stored `r`.
 fn stored() -> (tempfile::TempDir, std::path::PathBuf) {
     let (folder, path) = file(spend(9 * NANO, 0));
     let vault = Vault::open(&path).unwrap();
@@ -51,7 +51,7 @@ fn an_answer_is_stored_with_an_entry_of_no_cost() {
     assert_eq!(vault.stored_answer(2).unwrap(), Some(vec![1, 2, 3]));
     assert_eq!(vault.stored_answer(1).unwrap(), None);
     vault.verify().unwrap();
-    // Another handle sees what changes.
+    // Another handle sees the changes.
     let other = Vault::open(&path).unwrap();
     assert_eq!(other.release_tables().unwrap().len(), 1);
     let charge = vault.charge(&request(NANO, 0, &["adult"])).unwrap();
@@ -62,7 +62,8 @@ fn an_answer_is_stored_with_an_entry_of_no_cost() {
     other.verify().unwrap();
 }
 
-/// No table without its charge: not of none, and not of an entry that stores.
+/// No table is stored without its charge: neither without any, nor with the entry of a stored
+/// answer.
 #[test]
 fn an_answer_needs_its_charge() {
     let (_folder, path) = stored();
@@ -93,7 +94,7 @@ fn dropping_gives_nothing_back() {
     let last = vault.entries().unwrap().pop().unwrap();
     assert_eq!((last.mechanism.as_str(), last.parameters.as_str()), ("DROP", "answer=2"));
     vault.verify().unwrap();
-    // Grants go with the table.
+    // Grants are dropped with the table.
     let charge = vault.charge(&request(NANO, 0, &["adult"])).unwrap();
     vault.store_answer(&answer("r", charge.sequence())).unwrap();
     assert!(!vault.release_tables().unwrap()[0].is_seen_by("other"));
@@ -123,8 +124,8 @@ fn grants_are_the_creators_and_the_owners() {
     vault.verify().unwrap();
 }
 
-/// A name is a table's, a view's or a release table's; who does not see a release table learns no
-/// more than that.
+/// A name belongs to a table, a view or a release table. Someone who does not see a release table
+/// learns only that the name is taken.
 #[test]
 fn names_are_not_hidden() {
     let (_folder, path) = stored();
@@ -164,7 +165,7 @@ fn a_creator_stores_so_many_tables_and_bytes() {
     vault.verify().unwrap();
 }
 
-/// Whatever is altered of an answer, its table, its grants or its entries is found.
+/// Every alteration of an answer, its table, its grants or its entries is detected.
 #[test]
 fn damage_is_found() {
     let seals = "the stored answers are not what was stored";
@@ -202,7 +203,7 @@ fn damage_is_found() {
             assert!(vault.stored_answer(2).unwrap_err().to_string().contains(stored_is), "{sql}");
         }
     }
-    // Whoever seals what was altered anew is found by the chain.
+    // If someone seals altered rows again, the chain detects it.
     let (_folder, path) = stored();
     let vault = Vault::open(&path).unwrap();
     vault.raw(|connection| {
@@ -220,7 +221,8 @@ fn damage_is_found() {
     assert!(vault.stored_answer(2).is_err());
 }
 
-/// A request of several answers at once: each handle sees whole tables.
+/// Two handles store an answer of the same name: the first one is stored, and each handle sees
+/// whole tables.
 #[test]
 fn of_two_answers_of_one_name_the_first_is_stored() {
     let (_folder, path) = stored();
@@ -238,8 +240,8 @@ fn of_two_answers_of_one_name_the_first_is_stored() {
     one.verify().unwrap();
 }
 
-/// Of what was paid for before, a creator stores so much a day: each table leaves two entries,
-/// dropped or not.
+/// A creator can store a limited number of free answers per day, because each table leaves two
+/// entries, dropped or not.
 #[test]
 fn a_creator_stores_so_much_for_nothing_a_day() {
     let (_folder, path) = stored();
@@ -255,7 +257,7 @@ fn a_creator_stores_so_much_for_nothing_a_day() {
     }
     let full = refused(vault.store_answer(&free("lab")));
     assert!(matches!(full, CatalogError::TooManyFreeTables { most: 200 }), "{full}");
-    // What is paid, others, and the owner are not in its way.
+    // The limit does not affect paid answers, other creators, or the owner.
     vault.store_answer(&answer("again", 1)).unwrap();
     vault.drop_release_table("again", "lab").unwrap();
     for other in ["eve", crate::ledger::OWNER] {
@@ -265,7 +267,7 @@ fn a_creator_stores_so_much_for_nothing_a_day() {
     vault.verify().unwrap();
 }
 
-/// What stands beside the rows counts, too.
+/// The data beside the rows counts, too.
 #[test]
 fn texts_beside_the_rows_count() {
     let (_folder, path) = stored();

@@ -1,5 +1,4 @@
-//! What was spent elsewhere, and what takes the place of a declaration: nothing spent is ever given
-//! back.
+//! Amounts spent elsewhere, and replaced declarations: nothing spent is ever given back.
 
 use super::*;
 use crate::catalog::CatalogError;
@@ -32,7 +31,7 @@ fn what_was_spent_elsewhere_is_raised_and_never_lowered() {
         vault.set_spent("adult", None, less, &[]).unwrap();
         assert_eq!(spent(&vault, "research"), spend(3 * NANO, 500));
     }
-    // Beyond the limit nothing is left, and the vault is sound.
+    // Beyond the limit, nothing is left, and the vault is sound.
     vault.set_spent("adult", None, cost(Some((9 * NANO, 0)), (0, 0)), &[]).unwrap();
     assert_eq!(vault.budget("research").unwrap().left, spend(0, 0));
     assert!(vault.charge(&request(1, 0, &["adult"])).is_err());
@@ -45,7 +44,7 @@ fn what_was_spent_elsewhere_is_raised_and_never_lowered() {
     assert_eq!(last.budgets, ["research"]);
 }
 
-/// An amount without an ε cannot be counted by a budget in ε, and is then not written at all.
+/// A budget in ε cannot count an amount without an ε, so the amount is not written at all.
 #[test]
 fn a_rho_alone_is_refused_where_a_budget_counts_in_epsilon() {
     let (_folder, path) = file(spend(5 * NANO, 0));
@@ -64,7 +63,7 @@ fn a_rho_alone_is_refused_where_a_budget_counts_in_epsilon() {
     assert_eq!(vault.create_budget(&rho).unwrap().spent, Spend::of_rho(NANO, 7));
 }
 
-/// Names of tables that are gone, or that never were here, count for the people with whom they are
+/// Names of tables that were dropped or never existed here count for the people with whom they are
 /// joined.
 #[test]
 fn joined_names_are_joined_for_good() {
@@ -89,7 +88,7 @@ fn joined_names_are_joined_for_good() {
     }
 }
 
-/// In whatever order tables are replaced, budgets recreated and amounts raised, no amount falls, in
+/// For every order of replaced tables, recreated budgets and raised amounts, no amount falls, in
 /// any notion.
 #[test]
 fn no_amount_falls_whatever_is_declared() {
@@ -109,7 +108,7 @@ fn no_amount_falls_whatever_is_declared() {
             let some = rng.random_range(0..10) * NANO;
             let least = cost(Some((some, rng.random_range(0..5))), (some / 2, 0));
             let entry = Table { name: name.to_owned(), ..table("a") };
-            // What is refused changes nothing.
+            // A refusal changes nothing.
             match rng.random_range(0..7) {
                 0 => {
                     let asked = ChargeRequest {

@@ -1,5 +1,5 @@
-//! Cells: what passes, what is folded, and that no unit loses more than the limit, whatever is
-//! asked and declared.
+//! Cells: which charges pass, how cells merge, and that no unit loses more than the limit, for all
+//! questions and declarations.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,7 +23,7 @@ fn region(listed: &[&str]) -> Column {
     }
 }
 
-/// A table in a pinned file, with one row for each person.
+/// A table in a verified file, with one row for each person.
 fn people(name: &str) -> Table {
     let fingerprint = Fingerprint {
         size: 1,
@@ -68,7 +68,8 @@ fn cell(name: &str) -> Cell {
     if name == "other" { Cell::Other } else { Cell::Value(name.to_owned()) }
 }
 
-/// A request as the engine plans it now: charged to these cells alone, or to all without any.
+/// A request as the engine would plan it now: charged to these cells alone, or to all cells if
+/// there are none.
 fn of(vault: &Vault, nano: i64, atto: i64, cells: &[&str]) -> ChargeRequest {
     let catalog = vault.catalog().unwrap();
     let since = catalog.cells_of("adult").map(|cells| cells.since);
@@ -85,7 +86,7 @@ fn charge(vault: &Vault, nano: i64, cells: &[&str]) -> Result<Charge, VaultError
     vault.charge(&of(vault, nano, 0, cells))
 }
 
-/// What is left in each cell, in the order of their names, *other* last.
+/// The amount left in each cell, in the order of their names, *other* last.
 fn left(vault: &Vault) -> Vec<i64> {
     let cells = vault.cells_for("research", OWNER).unwrap();
     cells.iter().map(|cell| cell.left.nano).collect()
@@ -97,7 +98,7 @@ fn a_cell_is_charged_alone() {
     assert_eq!(left(&vault), [10; 4]);
     assert!(charge(&vault, 6, &["Oslo"]).is_ok());
     assert_eq!(left(&vault), [4, 10, 10, 10]);
-    // Each cell may spend the whole limit.
+    // Each cell can spend the whole limit.
     assert!(charge(&vault, 10, &["Rome", "other"]).is_ok());
     assert_eq!(left(&vault), [4, 10, 0, 0]);
     let refused = charge(&vault, 1, &["Pisa", "Rome"]).unwrap_err();
@@ -105,7 +106,7 @@ fn a_cell_is_charged_alone() {
         refused.to_string(),
         "for region 'Rome', the privacy budget `research` does not suffice: this query costs ε = 0.000000001, but only ε = 0 is left"
     );
-    // All cells, where one of them has nothing.
+    // A charge to all cells, one of which has nothing left.
     let refused = charge(&vault, 1, &[]).unwrap_err().to_string();
     assert!(refused.starts_with("for region 'Rome', the privacy budget"), "{refused}");
     let paid = charge(&vault, 3, &["Oslo"]).unwrap();
@@ -129,18 +130,19 @@ fn entries_of_one_statement_land_where_they_belong() {
     assert_eq!(quotes[0].cell.as_deref(), Some("region 'Rome'"), "the one with the least left");
     assert!(vault.charge(&ask).is_ok());
     assert_eq!(left(&vault), [5, 9, 4, 9]);
-    // Both of these land in one cell.
+    // Both entries are charged to the same cell.
     let mut ask = of(&vault, 3, 0, &["Oslo"]);
     ask.entries.extend(of(&vault, 3, 0, &["Oslo", "Pisa"]).entries);
     assert!(vault.charge(&ask).unwrap_err().is_budget());
-    // Either of these fits, and not both in one cell.
+    // Each of the two fits one cell, but not both.
     let mut ask = of(&vault, 2, 0, &["Oslo"]);
     ask.entries.extend(of(&vault, 4, 0, &[]).entries);
     assert!(vault.charge(&ask).unwrap_err().to_string().starts_with("for region 'Oslo'"));
     vault.verify().unwrap();
 }
 
-/// What was planned with other cells, or with tables of other people, is charged to all.
+/// A request that was planned with other cells, or with tables of other people, is charged to all
+/// cells.
 #[test]
 fn cells_that_are_not_the_present_ones_are_all_cells() {
     let vault = with(spend(100, 0));
@@ -166,7 +168,7 @@ fn cells_that_are_not_the_present_ones_are_all_cells() {
         ..of(&vault, 1, 0, &["Oslo"])
     };
     wide(&both);
-    // Another table of the same name of column has no cells.
+    // Another table has a column of the same name, but no cells.
     let others =
         ChargeRequest { unit_domains: vec!["bids".to_owned()], ..of(&vault, 1, 0, &["Oslo"]) };
     assert!(vault.charge(&others).is_ok());
@@ -175,7 +177,7 @@ fn cells_that_are_not_the_present_ones_are_all_cells() {
     vault.verify().unwrap();
 }
 
-/// Whoever was in the dearest cell may be in any of them after a declaration.
+/// After a declaration, a person of the most expensive cell may be in any cell.
 #[test]
 fn every_declaration_of_these_people_folds() {
     type Declare = fn(&Vault);
@@ -293,7 +295,7 @@ fn a_partition_is_refused_with_what_to_write() {
     change(&|adult| *adult = people("adult"));
     change(&|adult| adult.privacy = Privacy::Private(Unit::Row));
     partition(&vault, "research", "region").unwrap();
-    // One partition for all budgets of the same people.
+    // All budgets of the same people have one partition.
     change(&|adult| adult.columns[1].domain = Some(Domain::In(vec![Some("1".to_owned())])));
     vault.create_budget(&budget("second", "adult", spend(9, 0))).unwrap();
     let other = partition(&vault, "second", "age").unwrap_err().to_string();
@@ -306,7 +308,7 @@ fn a_partition_is_refused_with_what_to_write() {
     vault.verify().unwrap();
 }
 
-/// What makes a column a partition may end; then everybody is in one cell.
+/// A column can lose what makes it a partition. Then all people are in one cell.
 #[test]
 fn a_partition_that_is_not_in_effect_has_one_cell() {
     let vault = with(spend(100, 0));
@@ -349,7 +351,7 @@ fn cells_count_as_their_budget_does() {
     assert_eq!(spent, [two, Spend::of_coupons(0, 0), two, Spend::of_coupons(0, 0)]);
     assert_eq!(states("research")[0].spent, spend(200, 14));
     assert_eq!((states("curve")[0].spent.atto_delta, states("curve")[1].spent.nano), (14, 0));
-    // Coupons are folded as amounts are.
+    // Coupons merge like amounts.
     alter(&vault, "adult", |_| {}).unwrap();
     assert!(states("few").iter().all(|state| state.spent == two));
     assert!(vault.charge(&of(&vault, 1, 0, &["Pisa"])).unwrap_err().is_budget());
@@ -391,7 +393,7 @@ fn the_cells_of_a_long_ledger_are_read_from_its_checkpoint() {
     }
 }
 
-/// Rows of partitions are sealed with their budget; cells never begin before what was folded.
+/// Rows of partitions are sealed with their budget. Cells never begin before merged amounts.
 #[test]
 fn altered_cells_are_damage() {
     for sql in [
@@ -410,7 +412,7 @@ fn altered_cells_are_damage() {
         vault.raw(|connection| connection.execute_batch(sql)).unwrap();
         assert!(vault.budgets().and_then(|_| vault.verify()).is_err(), "{sql}");
     }
-    // A seal that fits, over cells that begin too early.
+    // A valid seal over cells that begin too early.
     let vault = with(spend(10, 0));
     assert!(charge(&vault, 3, &["Oslo"]).is_ok());
     alter(&vault, "adult", |_| {}).unwrap();
@@ -427,15 +429,16 @@ fn altered_cells_are_damage() {
     assert!(vault.budgets().unwrap_err().to_string().contains("cells"));
 }
 
-/// A unit, as an enemy moves it: in one cell until a declaration of its table, and then in any.
+/// A unit as an adversary would move it: in one cell until a declaration of its table, then in any
+/// cell.
 struct Person {
     cell: &'static str,
     lost: (i64, i64, i64),
 }
 
-/// Random statements, slices, coupons and declarations. Always: what each unit lost, summed up over
-/// the entries that read it, is within what the budget says was spent in its cell, and within every
-/// limit.
+/// Random statements, slices, coupons and declarations. Invariant: the loss of each unit, summed
+/// over the entries that read it, is within the spent amount that the budget shows for its cell,
+/// and within every limit.
 #[test]
 fn no_unit_loses_more_than_the_limit() {
     const CELLS: [&str; 4] = ["Oslo", "Rome", "Pisa", "other"];
@@ -452,7 +455,7 @@ fn no_unit_loses_more_than_the_limit() {
         vault.create_budget(&few).unwrap();
         let slice = Slice { analyst: "eve".to_owned(), limit: spend(25, 12) };
         vault.change_slice("research", &SliceChange::Add(slice)).unwrap();
-        // All moves of a person between the declarations: four cells, up to three declarations.
+        // All moves of a person between declarations: four cells, up to three declarations.
         let mut people: Vec<Person> =
             CELLS.map(|cell| Person { cell, lost: (0, 0, 0) }).into_iter().collect();
         for step in 0..60 {
@@ -519,7 +522,7 @@ fn check_people(vault: &Vault, people: &[Person]) {
     }
 }
 
-/// An analyst with a slice sees the same of each cell, whatever others do.
+/// An analyst with a slice sees the same of each cell, whatever other analysts do.
 #[test]
 fn slices_of_cells_do_not_depend_on_others() {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
@@ -561,7 +564,7 @@ fn slices_of_cells_do_not_depend_on_others() {
 
 const CHILD: &str = "HUSHQL_TEST_CELLS";
 
-/// One of the processes below: spends what its analyst has in each cell and in all of them, in
+/// One of the processes below. It spends its analyst's share in each cell and in all cells, in
 /// turn, until nothing is left.
 #[test]
 fn child_with_cells() {
@@ -589,8 +592,8 @@ fn child_with_cells() {
     }
 }
 
-/// Σ at this moment: each cell within the limit, and the shares of each cell at least the whole of
-/// it.
+/// Checks the sums at this moment: each cell is within the limit, and the shares of each cell cover
+/// all of its spending.
 fn check_cells(vault: &Vault) {
     for state in vault.cells_for("research", OWNER).unwrap() {
         assert!(state.spent.nano <= 60, "{state:?}");
@@ -612,9 +615,9 @@ fn start(path: &Path, analyst: &str) -> Child {
         .unwrap()
 }
 
-/// Eight processes, two of each of two slices and four of everyone else, while the owner declares
-/// the table anew: at every moment that anybody looks, each cell is within the limit; in the end
-/// nobody can spend a unit more, and the ledger agrees.
+/// Eight processes (two for each of two slices, four for everyone else) charge while the owner
+/// declares the table again. At every moment each cell is within the limit. In the end no one can
+/// spend a unit more, and the ledger agrees.
 #[test]
 fn racing_processes_spend_slices_and_cells() {
     let folder = tempfile::tempdir().unwrap();
@@ -648,7 +651,7 @@ fn racing_processes_spend_slices_and_cells() {
         }
     }
     check_cells(&vault);
-    // Each unit that stays where it is lost what its share has, and no more.
+    // Each unit that stays in its cell lost what its share has, and no more.
     let of = |analyst: &str, cells: &str| {
         paid.get(&(analyst, cells.to_owned())).copied().unwrap_or_default()
     };

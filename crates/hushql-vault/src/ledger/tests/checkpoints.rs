@@ -182,13 +182,13 @@ fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
     }
 }
 
-/// Also values that the table's constraints forbid.
+/// Runs SQL that may also write values that the table's constraints forbid.
 fn alter_anything(path: &Path, sql: &str) {
     alter(path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
 }
 
-/// Anyone who can write a checkpoint with its digest can open a vault by it, as with every seal;
-/// the entries reveal it.
+/// Someone who writes a checkpoint with its digest can open a vault with it, as with every seal.
+/// The entries reveal it.
 #[test]
 fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     let (_folder, path) = specimen();
@@ -244,7 +244,7 @@ fn the_file_itself_forbids_other_checkpoints() {
     }
 }
 
-/// A restore writes entries directly: only a verified vault opens.
+/// Pages show the ledger up to the extent that was read; later charges do not appear.
 #[test]
 fn pages_are_those_of_the_moment_that_was_seen() {
     let (_folder, path) = specimen();

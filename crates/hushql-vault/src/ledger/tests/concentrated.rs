@@ -1,4 +1,4 @@
-//! Budgets in ρ beside budgets in ε: what each counts and refuses, and what can never change.
+//! Budgets in ρ beside budgets in ε: what each of them counts and refuses, and what never changes.
 
 use hushql_privacy::privacy::{Cost, Loss, Notion, Selecting, Spend};
 use rand::{RngExt, SeedableRng};
@@ -36,7 +36,7 @@ fn each_budget_counts_in_its_own_notion() {
     assert_eq!(charge.spend(), Cost::from_amounts(Some((NANO, 0)), (153_709_332, 0)));
     let left = [Spend::of_rho(846_290_668, 5), spend(2 * NANO, 5)];
     assert_eq!(charge.left().iter().map(|(_, left)| *left).collect::<Vec<_>>(), left);
-    // One budget could pay an ε of 1.5, the other could not: all or nothing.
+    // One budget could pay an ε of 1.5, but the other could not: all or nothing.
     let dear = asks(vec![Loss::pure(&"1.5".parse().unwrap())]);
     let refused = vault.charge(&dear).unwrap_err();
     assert_eq!(

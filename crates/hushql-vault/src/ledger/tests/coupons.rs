@@ -1,4 +1,4 @@
-//! Budgets of coupons: what one coupon pays for, what happened before, and what can never change.
+//! Budgets of coupons: what one coupon pays for, earlier charges, and what never changes.
 
 use hushql_privacy::privacy::Tally;
 
@@ -41,7 +41,7 @@ fn each_release_uses_one_coupon_and_no_two_pay_for_twice_as_much() {
     let charge = vault.charge(&asks(&[(EACH, 0), (1, 0)])).unwrap();
     assert_eq!(charge.spend().to_string(), "2 coupons");
     assert_eq!(charge.left(), [("few".to_owned(), Spend::of_coupons(2, 10))]);
-    // Twice the ε of a coupon, and one unit more than a coupon: two coupons are left, and pay for
+    // Twice the ε of a coupon, and one unit more than a coupon. Two coupons are left, but pay for
     // neither.
     for dear in [2 * EACH, EACH + 1] {
         let refused = vault.charge(&asks(&[(dear, 0)])).unwrap_err();
@@ -77,7 +77,7 @@ fn what_has_no_epsilon_has_no_coupon() {
         ..asks(&[])
     };
     assert!(matches!(vault.charge(&rho).unwrap_err(), VaultError::NoEpsilon { .. }));
-    // A budget beside it may count what it counts; all or nothing.
+    // Another budget may count in its own measure: all or nothing.
     vault.create_budget(&budget("curve", "adult", Spend::of_rho(NANO, 0))).unwrap();
     vault.create_budget(&budget("sums", "adult", spend(3 * EACH, 0))).unwrap();
     assert!(vault.charge(&rho).is_err());
@@ -92,7 +92,7 @@ fn what_has_no_epsilon_has_no_coupon() {
     assert!(matches!(late, VaultError::Catalog(CatalogError::Uncoupled { .. })), "{late}");
 }
 
-/// Whatever was charged before uses a coupon too, if one could have paid for it.
+/// Every earlier charge uses a coupon, too, if one coupon could have paid for it.
 #[test]
 fn earlier_charges_count_or_bar_the_budget() {
     let vault = with(&budget("sums", "adult", spend(9 * NANO, 100)));
@@ -109,14 +109,14 @@ fn earlier_charges_count_or_bar_the_budget() {
     let refused = vault.put_budget(&coupons("sums", 4, 10), None, &[], true).unwrap_err();
     assert!(matches!(refused, VaultError::Catalog(CatalogError::Uncoupled { .. })));
     assert_eq!(left(&vault, "sums"), spend(9 * NANO - 3 * EACH - 1, 97));
-    // Coupons that are as large as the dearest pay for all of them.
+    // Coupons of the ε of the most expensive release pay for all releases.
     let larger = Budget { coupon: Some(EACH + 1), ..coupons("sums", 4, 10) };
     let state = vault.put_budget(&larger, None, &[], true).unwrap();
     assert_eq!(state.left, Spend::of_coupons(0, 7));
     assert!(vault.charge(&asks(&[(1, 0)])).unwrap_err().is_budget());
 }
 
-/// A table does not join people on whom more than a coupon was charged at once.
+/// A table cannot join people on whom more than a coupon was charged at once.
 #[test]
 fn what_joins_must_fit_the_coupons() {
     let vault = with(&coupons("few", 9, 10));
@@ -170,7 +170,7 @@ fn how_coupons_count_never_changes() {
         let error = vault.raw(|connection| connection.execute_batch(sql)).unwrap_err();
         assert!(error.to_string().contains(why), "{sql}: {error}");
     }
-    // A budget that contradicts itself is none.
+    // A budget that contradicts itself is refused.
     for wrong in [
         Budget { coupon: None, ..coupons("x", 4, 0) },
         Budget { coupon: Some(0), ..coupons("x", 4, 0) },
@@ -191,8 +191,8 @@ fn how_coupons_count_never_changes() {
     }
 }
 
-/// What was spent elsewhere uses at least as many coupons here, and no release appears smaller than
-/// it was.
+/// Spending elsewhere uses at least as many coupons here, and no release appears smaller than it
+/// was.
 #[test]
 fn coupons_spent_elsewhere_are_raised_and_never_lowered() {
     let elsewhere = |nano, releases, dearest| Elsewhere {
@@ -207,13 +207,13 @@ fn coupons_spent_elsewhere_are_raised_and_never_lowered() {
         assert_eq!(amounts, [spend(50_000_000, 5), spend(35_000_001, 0), spend(35_000_000, 0)]);
         assert_eq!(left(&vault, "few"), Spend::of_coupons(17, 5));
     }
-    // As many, but one of them was dearer.
+    // The same number of releases, but one of them is more expensive.
     vault.set_spent("adult", None, elsewhere(120_000_001, 3, EACH), &[]).unwrap();
     assert_eq!(left(&vault, "few"), Spend::of_coupons(16, 5));
-    // More than these releases could have cost: as many more as it takes.
+    // More ε than these releases could have cost: more releases are added until it fits.
     vault.set_spent("adult", None, elsewhere(520_000_001, 4, EACH), &[]).unwrap();
     assert_eq!(left(&vault, "few"), Spend::of_coupons(13, 5));
-    // Without a tally it is one release, which no coupon pays for.
+    // Without a tally it is one release, and no coupon pays for it.
     let one = Cost::from_amounts(Some((NANO, 0)), (0, 0));
     let refused = vault.set_spent("adult", None, one, &[]).unwrap_err();
     assert!(matches!(refused, VaultError::Catalog(CatalogError::UncarriedCoupons { .. })));
@@ -224,8 +224,8 @@ fn coupons_spent_elsewhere_are_raised_and_never_lowered() {
     vault.verify().unwrap();
 }
 
-/// Whatever is spent here and raised from elsewhere: sums, numbers and the dearest release are at
-/// least those of both.
+/// For every spending here and elsewhere, sums, numbers and the most expensive release are at least
+/// those of both.
 #[test]
 fn nothing_falls_behind_what_was_raised() {
     let mut rng = ChaCha20Rng::seed_from_u64(31);
@@ -251,8 +251,8 @@ fn nothing_falls_behind_what_was_raised() {
     }
 }
 
-/// Random releases of one or several handles against a count of their own, across checkpoints, with
-/// the file opened again.
+/// Random releases on one or several handles agree with an independent count, across checkpoints,
+/// and after the file is opened again.
 #[test]
 fn random_charges_agree_with_their_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -301,7 +301,7 @@ fn random_charges_agree_with_their_number() {
     let again = Vault::open(&path).unwrap();
     assert_eq!(again.budget("few").unwrap().spent, Spend::of_coupons(used, atto));
     again.verify().unwrap();
-    // Another budget that begins now counts the same.
+    // Another budget that begins now has the same count.
     let late = again.create_budget(&coupons("late", 999, 999)).unwrap();
     assert_eq!(late.spent, Spend::of_coupons(used, atto));
 }

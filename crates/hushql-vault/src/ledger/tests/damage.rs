@@ -51,7 +51,7 @@ fn flipped_bits_are_refused_or_change_nothing() {
     assert!(refused > 500, "{refused}: the damage was not felt");
 }
 
-/// A vault with most of its file before the newest checkpoint, which opening does not read.
+/// A vault whose file mostly precedes the newest checkpoint. Opening does not read that part.
 #[test]
 fn flipped_bits_of_a_long_ledger_give_nothing_back() {
     let mut rng = ChaCha20Rng::seed_from_u64(13);
@@ -71,8 +71,8 @@ fn flipped_bits_of_a_long_ledger_give_nothing_back() {
     assert!(found > 40, "{found}: no damage was left to be found by the check");
 }
 
-/// This number of flips, three quarters of them in used bytes: most of a small file is the unused
-/// ends of pages.
+/// This number of flips, three quarters of them in nonzero bytes: a small file consists mostly of
+/// the unused ends of pages.
 fn random(rng: &mut ChaCha20Rng, flips: usize) -> impl FnOnce(&[u8]) -> Vec<(usize, u8)> {
     move |bytes| {
         let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
@@ -291,7 +291,7 @@ fn an_open_vault_notices_that_it_was_put_back() {
     };
     let older: String = vault.raw(seal).iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(vault.charge(&request(1, 0, &["adult"])).is_ok());
-    // The file is consistent: it is the exact state before the last charge.
+    // The file is consistent: it has the exact state before the last charge.
     alter(
         &path,
         &format!(
@@ -389,8 +389,7 @@ fn a_vault_is_its_makers_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// A backup on a medium that cannot be written is checked there, wherever it is, and nothing is
-/// charged to it.
+/// A backup on a read-only medium is checked there, at any path, and nothing is charged to it.
 #[test]
 fn a_vault_is_looked_at_without_being_written() {
     let none = None::<&Path>;
@@ -407,13 +406,13 @@ fn a_vault_is_looked_at_without_being_written() {
     let at_home = Vault::open_to_read(&path, none).unwrap();
     let charged = at_home.charge(&request(1, 0, &["adult"])).unwrap_err();
     assert!(matches!(charged, VaultError::ReadOnly { .. }), "{charged}");
-    // It stays so after a failure that leaves the state unknown.
+    // It stays like this after a failure that leaves the state unknown.
     at_home.handle.lock().unwrap().poisoned = true;
     assert!(at_home.charge(&request(1, 0, &["adult"])).is_err());
     drop(at_home);
     assert!(vault.ensure_analyst("new").is_err());
     assert_eq!(fs::read(&copy).unwrap(), before);
-    // Damage and an anchor count as ever.
+    // Damage and an anchor are checked as usual.
     let elsewhere = tempfile::tempdir().unwrap();
     let anchor = elsewhere.path().join("anchor");
     let anchored = Vault::make_anchor(&path, &anchor).unwrap();
@@ -438,7 +437,7 @@ fn a_read_only_vault_is_refused() {
         let error = Vault::open(&path).unwrap_err();
         assert!(matches!(error, VaultError::ReadOnly { .. }), "{error}");
     }
-    // SQLite itself refuses too, for every user.
+    // SQLite itself refuses, too, for every user.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let vault = Vault::open(&path).unwrap();
     vault.raw(|connection| connection.execute_batch("PRAGMA query_only = ON")).unwrap();
@@ -525,7 +524,7 @@ fn a_failed_commit_poisons_the_handle() {
     });
     assert!(refused.is_err());
     assert!(vault.handle.lock().unwrap().poisoned);
-    // What was half done is not there, and the vault goes on.
+    // The unfinished change is gone, and the vault continues.
     assert_eq!(vault.budgets().unwrap().len(), 1);
     assert_eq!(vault.charge(&request(1, 0, &["adult"])).unwrap().sequence(), 1);
     let again = Vault::open(&path).unwrap();

@@ -1,9 +1,9 @@
-//! Notes of files on which a charged statement failed: quotes and charges look at them in their own
+//! Notes of files on which a charged statement failed: quotes and charges read them in their own
 //! transaction.
 
 use super::*;
 
-/// A request that reads these tables, planned with the declarations of now.
+/// A request that reads these tables, planned with the present declarations.
 fn reads(vault: &Vault, analyst: &str, tables: &[&str]) -> ChargeRequest {
     ChargeRequest {
         analyst: analyst.to_owned(),
@@ -24,8 +24,8 @@ fn is_refused(vault: &Vault, request: &ChargeRequest) -> bool {
     is_drift(&charged)
 }
 
-/// A statement that was planned before another one failed, and is charged afterwards, is refused as
-/// one that comes later.
+/// A statement that was planned before another one failed, and is charged afterwards, is refused
+/// like a later one.
 #[test]
 fn a_charge_sees_the_failures_before_it() {
     for (replay, knows) in [(Replay::All, true), (Replay::Own, false), (Replay::Off, false)] {
@@ -39,9 +39,9 @@ fn a_charge_sees_the_failures_before_it() {
         vault.note_drift(&["adult".to_owned()], "lab", &planned.statement, &catalog).unwrap();
         assert!(is_refused(&vault, &planned), "{replay:?}");
         assert!(is_refused(&vault, &reads(&vault, "lab", &["adult"])), "{replay:?}");
-        // Who may not know of the failure of others pays for it.
+        // An analyst who may not know of the failures of others pays for the statement.
         assert_eq!(is_refused(&vault, &reads(&vault, "eve", &["adult"])), knows, "{replay:?}");
-        // What reads no row of it is charged.
+        // A statement that reads no row of the table is charged.
         assert!(!is_refused(&vault, &reads(&vault, "lab", &[])), "{replay:?}");
         vault.refresh("adult").unwrap();
         assert!(!is_refused(&vault, &reads(&vault, "lab", &["adult"])), "{replay:?}");

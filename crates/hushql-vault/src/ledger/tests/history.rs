@@ -68,7 +68,7 @@ BEGIN SELECT RAISE(ABORT, 'the history is never {name}'); END;"
         let vault = Vault::open(&path).unwrap();
         let error = vault.declarations().unwrap_err();
         assert!(matches!(error, VaultError::Corrupt { .. }), "{alteration}: {error}");
-        // A new entry must not hide that the end of the history is lost.
+        // A new entry must not hide the loss of the history's end.
         let appended = vault.set_budget_limit("research", spend(5, 0), None);
         assert_eq!(appended.is_err(), refused_at_once, "{alteration}");
     }
@@ -101,7 +101,7 @@ fn a_charge_says_when_and_what() {
     assert!(vault.create_table(&table("other")).is_ok());
 }
 
-/// Texts are never deleted, and so they are kept short.
+/// Texts are never deleted, so they are kept short.
 #[test]
 fn of_a_long_text_its_beginning_is_kept() {
     let (_folder, path) = file(spend(9 * NANO, 0));

@@ -95,7 +95,7 @@ impl Reference {
         })
     }
 
-    /// Declares tables anew; each table takes its charges along.
+    /// Declares tables again; each table takes its charges along.
     fn change(&mut self, change: impl FnOnce(&mut BTreeMap<&'static str, Privacy>)) -> bool {
         let old = self.tables.clone();
         let before: Vec<_> = TABLES.iter().map(|name| self.unit_domain(name)).collect();
@@ -269,7 +269,7 @@ impl Walk {
         ChargeRequest { catalog: self.vault.catalog().unwrap(), ..request(cost, 0, unit_domains) }
     }
 
-    /// The vault shows the amounts of the reference, and charges are compared with them.
+    /// Checks that the vault shows the amounts of the reference, and compares charges with them.
     fn check(&mut self, step: usize) {
         let states = self.vault.budgets().unwrap();
         assert_eq!(states.len(), self.reference.budgets.len(), "step {step}");
@@ -374,7 +374,7 @@ fn a_budget_may_arrive_exhausted() {
     assert_eq!(vault.budget("of_visits").unwrap().left, spend(10, 0));
 }
 
-/// A budget in ε cannot count releases that have only a ρ, wherever they come from.
+/// A budget in ε cannot count releases that have only a ρ, wherever their tables come from.
 #[test]
 fn a_budget_that_cannot_count_what_comes_is_named() {
     let vault = Vault::in_memory().unwrap();
@@ -416,7 +416,7 @@ fn what_was_planned_before_a_declaration_is_not_charged_after_it() {
     stale(vault.alter_tables(&planned, &[declared("people", Privacy::Public)]));
     let of_no_vault = ChargeRequest { catalog: std::sync::Arc::default(), ..ask() };
     stale(vault.charge(&of_no_vault).map(drop));
-    // The former declaration restores the former state.
+    // The earlier declaration restores the earlier state.
     vault.drop_budget("strict").unwrap();
     assert!(vault.charge(&ask()).is_ok());
     assert_eq!(vault.entries().unwrap().len(), 2);

@@ -1,4 +1,4 @@
-//! Charges of one process that are paid together have the same effect as single ones, with fewer
+//! Charges of one process that are paid together have the same effect as separate ones, with fewer
 //! commits.
 
 use std::path::Path;
@@ -54,7 +54,7 @@ fn charges_that_wait_together_share_a_commit() {
     let mut numbers: Vec<i64> = paid.into_iter().map(|charge| charge.unwrap().sequence()).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=i64::try_from(THREADS).unwrap()).collect::<Vec<_>>());
-    // All charges arrive while the file is held; a late one may need a commit of its own.
+    // All charges arrive while the file is held. A late one may need a separate commit.
     let commits = commits(&path) - before;
     assert!((1..=4).contains(&commits), "{commits} commits");
     assert_eq!(Vault::open(&path).unwrap().verify().unwrap().entries, 16);
@@ -120,7 +120,7 @@ fn a_commit_that_fails_fails_for_all_of_its_charges() {
     assert_eq!(total(&vault, "adult"), spend(1, 0));
 }
 
-/// As long as the file cannot be opened again, nobody is paid for; then everybody is.
+/// While the file cannot be opened again, no request is paid. Afterwards all are.
 #[test]
 fn a_poisoned_handle_pays_for_nobody() {
     let (folder, path) = file(spend(1_000, 0));

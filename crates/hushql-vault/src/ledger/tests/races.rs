@@ -18,7 +18,8 @@ use super::{budget, file, request, spend, total};
 use crate::catalog::Budget;
 use crate::ledger::{Charge, Vault, VaultError};
 
-/// Charges one unit after another until the budget refuses; waits for a lock that is held for long.
+/// Charges one unit after another until the budget refuses. It waits for a lock that is held for
+/// long.
 fn spend_all(vault: &Vault, mut paid: impl FnMut(&Charge)) {
     loop {
         match vault.charge(&request(1, 0, &["adult"])) {
@@ -41,7 +42,7 @@ fn racing_threads_are_paid_exactly_what_there_is() {
         spend_all(vault, |_| paid += 1);
         paid
     };
-    // Eight threads with handles of their own, and four more that share one.
+    // Eight threads with separate handles, and four more that share one.
     let paid: i32 = thread::scope(|scope| {
         let own = (0..8).map(|_| scope.spawn(|| count(&Vault::open(&path).unwrap())));
         let own: Vec<_> = own.collect();
@@ -86,7 +87,7 @@ fn racing_threads_use_each_coupon_once() {
 
 const CHILD: &str = "HUSHQL_TEST_VAULT";
 
-/// The other process of the tests below: spends the budget, and acknowledges each charge
+/// The other process of the tests below. It spends the budget, and acknowledges each charge
 /// afterwards.
 #[test]
 fn child() {
@@ -101,7 +102,7 @@ fn child() {
 }
 
 fn start_child(path: &Path) -> (Child, BufReader<ChildStdout>) {
-    // The harness names a test by its path within the crate.
+    // The test harness names a test by its path within the crate.
     let name = module_path!().split_once("::").map(|(_, rest)| format!("{rest}::child")).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &name, "--nocapture", "--test-threads=1"])

@@ -1,4 +1,4 @@
-//! Prints the speed of a vault. Asserts only that no program of a crowd is refused.
+//! Prints the speed of a vault. It only asserts that no program of a crowd is refused.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::ledger::Vault;
 
 const CHILD: &str = "HUSHQL_TEST_QUEUE";
 
-/// A process of the crowd: opens the vault and makes this number of charges, none of which may be
+/// A process of the crowd. It opens the vault and makes this number of charges; none of them may be
 /// refused.
 #[test]
 fn child() {
@@ -38,8 +38,8 @@ fn start(path: &Path, questions: usize) -> Child {
         .unwrap()
 }
 
-/// Eight processes charge at once; with SQLite's own time-out, some of them were refused because of
-/// the lock.
+/// Eight processes charge at the same time. With SQLite's own time-out, some of them were refused
+/// because of the lock.
 fn crowd(questions: usize) {
     let (_folder, path) = file(spend(1_000_000, 0));
     let began = Instant::now();

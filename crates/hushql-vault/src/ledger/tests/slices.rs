@@ -1,5 +1,5 @@
-//! Slices: what passes slice and budget, what may be declared, and what one analyst learns of the
-//! others.
+//! Slices: which charges pass the slice and the budget, which declarations are possible, and what
+//! one analyst learns of the others.
 
 use std::io::Write;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn with(limit: Spend) -> Vault {
     vault
 }
 
-/// What an analyst has left of the budget, as they see it.
+/// The amount that an analyst has left of the budget, as they see it.
 fn left(vault: &Vault, analyst: &str) -> Spend {
     vault.budget_for("research", analyst).unwrap().left
 }
@@ -58,7 +58,7 @@ fn a_charge_passes_its_slice_and_the_budget() {
     assert!(charge(&vault, "lab", 1, 2).unwrap_err().is_budget());
     assert!(charge(&vault, "lab", 1, 1).is_ok());
     assert_eq!(left(&vault, "lab"), spend(0, 0));
-    // Everyone else shares what is left over, the owner too.
+    // Everyone else shares the rest, including the owner.
     assert!(charge(&vault, "ann", 3, 0).is_ok());
     let refused = charge(&vault, OWNER, 3, 0).unwrap_err();
     assert_eq!(
@@ -108,11 +108,11 @@ fn slices_are_refused_unless_the_rest_covers_what_everyone_else_spent() {
     refused(set(&vault, "eve", spend(1, 0)), "ADD SLICE eve");
     refused(set(&vault, "lab", spend(6, 5)), "to everyone else");
     refused(add(&vault, "eve", spend(1, 0)), "who have spent ε = 0.000000004");
-    // What ann spent is hers, whichever slice she gets.
+    // Spending by ann stays hers, whichever slice she gets.
     set(&vault, "lab", spend(5, 0)).unwrap();
     add(&vault, "ann", spend(1, 1)).unwrap();
     assert!(charge(&vault, "ann", 1, 0).unwrap_err().is_budget());
-    // She spent 4 before: as much is set aside, and not 1.
+    // She spent 4 before, so 4 are reserved, not 1.
     assert_eq!(left(&vault, "bob"), spend(1, 4));
     // The limit of the budget covers its slices.
     let limit = |nano, atto| vault.set_budget_limit("research", spend(nano, atto), None);
@@ -124,7 +124,7 @@ fn slices_are_refused_unless_the_rest_covers_what_everyone_else_spent() {
     assert_eq!(state.slices.last().map(|s| (s.limit, s.spent)), Some((spend(4, 5), spend(4, 1))));
     vault.change_slice("research", &SliceChange::Drop("lab".to_owned())).unwrap();
     assert!(vault.budget("research").unwrap().slices.is_empty());
-    // A budget goes with its slices.
+    // A budget is dropped with its slices.
     add(&vault, "lab", spend(5, 0)).unwrap();
     vault.drop_budget("research").unwrap();
     vault.create_budget(&budget("research", "adult", spend(10, 5))).unwrap();
@@ -132,8 +132,8 @@ fn slices_are_refused_unless_the_rest_covers_what_everyone_else_spent() {
     vault.verify().unwrap();
 }
 
-/// A slice counts as its budget does, and every budget of the people has the analyst's slice, or
-/// what is left to everyone else.
+/// A slice counts in the measure of its budget. Every budget of the people has the analyst's slice,
+/// or the share of everyone else.
 #[test]
 fn slices_count_as_their_budgets_do() {
     let vault = with(spend(NANO, 0));
@@ -167,8 +167,8 @@ fn slices_count_as_their_budgets_do() {
     vault.verify().unwrap();
 }
 
-/// Amounts of other vaults are one analyst's; a rebuilt budget may have more spent than its slices
-/// cover.
+/// Amounts from other vaults belong to one analyst. A rebuilt budget may have more spent than its
+/// slices cover.
 #[test]
 fn what_was_spent_elsewhere_is_an_analysts() {
     let vault = with(spend(10, 0));
@@ -183,7 +183,7 @@ fn what_was_spent_elsewhere_is_an_analysts() {
     let entries = vault.entries().unwrap();
     let payers: Vec<&str> = entries.iter().map(|entry| entry.analyst.as_str()).collect();
     assert_eq!(payers, ["lab", "lab", OWNER]);
-    // More than the rest has: the whole budget refuses what the slice has left.
+    // More is spent than the rest covers, so the whole budget refuses what the slice has left.
     vault.set_spent("adult", None, cost(10), &[]).unwrap();
     assert_eq!((left(&vault, "lab"), left(&vault, "eve")), (spend(0, 0), spend(0, 0)));
     assert!(charge(&vault, "lab", 1, 0).unwrap_err().is_budget());
@@ -196,7 +196,7 @@ fn what_was_spent_elsewhere_is_an_analysts() {
     let again = [(slice("lab", spend(3, 0)), None)];
     let refused = rebuilt.put_budget(&wanted, None, &again, true).unwrap_err();
     assert!(refused.to_string().contains("to everyone else"), "{refused}");
-    // Coupons of a slice are as many as its releases.
+    // A slice uses as many coupons as it has releases.
     let tally = |releases| Some(Tally { releases, dearest: NANO / 10 });
     let few = Budget {
         promise: Some(spend(2 * NANO, 1_000)),
@@ -211,7 +211,7 @@ fn what_was_spent_elsewhere_is_an_analysts() {
     vault.verify().unwrap();
 }
 
-/// A budget for people who were charged by another name counts what its analysts spent there.
+/// A budget for people who were charged under another name counts its analysts' spending there.
 #[test]
 fn slices_follow_joined_people() {
     let vault = with(spend(10, 0));
@@ -227,7 +227,7 @@ fn slices_follow_joined_people() {
     vault.verify().unwrap();
 }
 
-/// Rows of slices are sealed with their budget, and none is taken for another's.
+/// Rows of slices are sealed with their budget, and none is taken for that of another budget.
 #[test]
 fn altered_slices_are_damage() {
     for sql in [
@@ -248,7 +248,7 @@ fn altered_slices_are_damage() {
     }
 }
 
-/// What analysts spent is read from the newest checkpoint, as what all spent is.
+/// The spending of each analyst is read from the newest checkpoint, like that of all.
 #[test]
 fn shares_of_a_long_ledger_are_read_from_its_checkpoint() {
     let (_folder, path) = file(spend(2_000, 0));
@@ -270,7 +270,7 @@ fn shares_of_a_long_ledger_are_read_from_its_checkpoint() {
     let sums: Vec<(&str, i64, i64)> =
         days.iter().map(|day| (day.analyst.as_str(), day.spend.nano, day.charges)).collect();
     assert_eq!(sums, [("ann", 200, 4), ("eve", 200, 4), ("lab", 200, 4)]);
-    // An analyst sees the own share.
+    // An analyst sees only their own share.
     let seen = |reader: &str| {
         let states = vault.budgets_for(reader).unwrap();
         let days = vault.spent_by_day(&states, reader).unwrap();
@@ -282,7 +282,7 @@ fn shares_of_a_long_ledger_are_read_from_its_checkpoint() {
     assert_eq!(seen("bob"), seen("eve"));
 }
 
-/// What one analyst sees of a step, to the letter.
+/// The exact text of what one analyst sees of a step.
 fn seen(vault: &Vault, analyst: &str, outcome: &Result<Charge, VaultError>) -> String {
     let outcome = match outcome {
         Ok(charge) => format!("{} {:?}", charge.spend(), charge.left()),
@@ -291,9 +291,9 @@ fn seen(vault: &Vault, analyst: &str, outcome: &Result<Charge, VaultError>) -> S
     format!("{outcome}; {:?}", vault.budgets_for(analyst).unwrap())
 }
 
-/// Random charges and changes of slices. Always: the slices and what is set aside stay within the
-/// limit, no share has spent more than it was given, and an analyst with a slice sees the same
-/// whatever others do.
+/// Random charges and changes of slices. Invariants: the slices and the reserved amounts stay
+/// within the limit, no share has spent more than it had, and an analyst with a slice sees the
+/// same, whatever others do.
 #[test]
 fn an_analyst_with_a_slice_learns_nothing_of_what_others_spend() {
     let mut rng = ChaCha20Rng::seed_from_u64(41);
@@ -309,7 +309,7 @@ fn an_analyst_with_a_slice_learns_nothing_of_what_others_spend() {
             }
         }
         for _ in 0..60 {
-            // In each world, others ask other questions.
+            // In each world, the others ask different questions.
             for world in &worlds {
                 for _ in 0..rng.random_range(0..3) {
                     let analyst = ["eve", "ann", OWNER][rng.random_range(0..3)];
@@ -317,7 +317,7 @@ fn an_analyst_with_a_slice_learns_nothing_of_what_others_spend() {
                     drop(charge(world, analyst, nano, atto));
                 }
             }
-            // The owner declares the same in both, where it is possible in both.
+            // The owner declares the same in both worlds, if both allow it.
             if rng.random_range(0..6) == 0 {
                 let limit = spend(rng.random_range(1..30), rng.random_range(0..9));
                 let change = match rng.random_range(0..3) {
@@ -344,7 +344,7 @@ fn an_analyst_with_a_slice_learns_nothing_of_what_others_spend() {
     assert!(paid > 300 && refused > 300, "{paid} {refused}");
 }
 
-/// Σ at this moment: of shares, of what was spent, and of the ledger.
+/// Checks the sums at this moment: of shares, of spent amounts, and of the ledger.
 fn check_shares(vault: &Vault) {
     let fits = |spend: Spend, limit: Spend| {
         assert!(spend.nano <= limit.nano && spend.atto_delta <= limit.atto_delta, "{spend}");
@@ -361,7 +361,8 @@ fn check_shares(vault: &Vault) {
         }
         fits(sum(|slice| slice.limit), budget.limit);
         assert_eq!(sum(|slice| slice.spent), *spent);
-        // A slice may have been given less than its analyst had spent; as much is set aside.
+        // A slice may be smaller than what its analyst had spent. Then the spent amount is
+        // reserved.
         fits(
             sum(|slice| Spend {
                 nano: slice.limit.nano.max(slice.spent.nano),
@@ -378,8 +379,8 @@ fn check_shares(vault: &Vault) {
 
 const CHILD: &str = "HUSHQL_TEST_SLICES";
 
-/// One of the processes below: spends what `analyst` has, two units at a time, and then one, and
-/// says when.
+/// One of the processes below. It spends the share of `analyst`, two units at a time, then one, and
+/// reports each charge.
 #[test]
 fn child_with_a_slice() {
     let Some(of) = std::env::var_os(CHILD) else { return };
@@ -415,9 +416,9 @@ fn start(path: &Path, analyst: &str) -> Child {
         .unwrap()
 }
 
-/// Eight processes, two of each of three slices and two of everyone else, while the owner changes
-/// slices: at every moment that anybody looks, the sums are within the limits; in the end each
-/// share is spent to the last unit.
+/// Eight processes (two for each of three slices, two for everyone else) charge while the owner
+/// changes slices. At every moment the sums are within the limits. In the end each share is spent
+/// to the last unit.
 #[test]
 fn racing_processes_spend_their_slices_exactly() {
     let (_folder, path) = file(spend(150, 0));
@@ -431,7 +432,7 @@ fn racing_processes_spend_their_slices_exactly() {
         scope.spawn(|| {
             let owner = Vault::open(&path).unwrap();
             for round in 0..12 {
-                // Given and taken back in the middle of the others' charges; refused or not.
+                // The owner changes a slice while others charge; the change may be refused.
                 let limit = spend(40 + round % 3, 0);
                 drop(set(&owner, "ann", limit));
                 check_shares(&owner);

@@ -1,4 +1,4 @@
-//! Views in a vault: unique names, durable, sealed like tables, and part of the format.
+//! Views in a vault: they have unique names, are durable, and are sealed like tables.
 
 use rusqlite::Connection;
 

@@ -1,9 +1,9 @@
-//! Budgets of a vault: their state, as their owner and as each analyst sees it, and the changes of
-//! their limits and slices.
+//! Budgets of a vault: their state, as the owner and each analyst see it, and the changes of their
+//! limits and slices.
 //!
-//! In: the name of a budget, a new limit or a slice. Out: the change in the vault, refused where
-//! what slices leave to everyone else does not cover what everyone else has spent. Nothing here
-//! gives back what was spent.
+//! In: the name of a budget, a new limit or a slice. Out: the change in the vault. It is refused if
+//! the slices would leave less to everyone else than they have spent. Nothing here gives back a
+//! spent amount.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET b ADD SLICE lab LIMIT (epsilon=3)      limit 5, everyone else spent 2   →   declared
@@ -34,12 +34,12 @@ pub enum SliceChange {
 }
 
 impl Vault {
-    /// Sets the limit of a budget, and the (ε, δ) from which it was derived (`ACCOUNTANT ZCDP`). A
-    /// limit below the spent amount leaves nothing, and gives nothing back.
+    /// Sets the limit of a budget, and the (ε, δ) from which it was derived (`ACCOUNTANT ZCDP`).
+    /// With a limit below the spent amount, nothing is left, and nothing is given back.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if the budget does not exist, the limit is out of range or counts in
-    /// another notion, or what it leaves beside the slices of the budget does not cover what
+    /// [`VaultError::Catalog`] if the budget does not exist, if the limit is out of range or counts
+    /// in another notion, or if the limit minus the slices of the budget does not cover what
     /// everyone else has spent.
     pub fn set_budget_limit(
         &self,
@@ -56,15 +56,15 @@ impl Vault {
     /// Adds, changes or drops a slice of a budget.
     ///
     /// # Guarantee
-    /// After `Ok`, unless the slice was dropped, the limit of the budget less its slices covers
-    /// what everyone without a slice has spent, so that no slice can be refused, now or later, for
-    /// what others spend. Where that was so before, a dropped slice leaves it so: what is set aside
-    /// for its analyst covers what they spent.
+    /// After `Ok`, unless the slice was dropped, the limit of the budget minus its slices covers
+    /// what everyone without a slice has spent. So the spending of others never makes a slice
+    /// refuse, now or later. Dropping a slice keeps this property, because the amount reserved for
+    /// its analyst covers what they spent.
     ///
     /// # Errors
     /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if
-    /// the budget or the slice does not exist, exists already, counts in another notion, or there
-    /// is not as much to give.
+    /// the budget or the slice does not exist, the slice exists already or counts in another
+    /// notion, or not enough is available.
     pub fn change_slice(
         &self,
         budget: &str,
@@ -103,7 +103,7 @@ impl Vault {
         self.declare(|connection, _| Ok(alter::delete_budget(connection, budget)?))
     }
 
-    /// All budgets with their state, by name, as their owner sees them.
+    /// All budgets with their state, by name, as the owner sees them.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if a budget disagrees with the ledger, or the file cannot be read.
@@ -111,12 +111,13 @@ impl Vault {
         self.budgets_for(OWNER)
     }
 
-    /// All budgets with their state, by name, as this analyst sees them: of a budget with slices,
-    /// the own share.
+    /// All budgets with their state, by name, as this analyst sees them: for a budget with slices,
+    /// their own share.
     ///
     /// # Guarantee
-    /// For an analyst with a share of a budget, its state does not depend on what analysts of other
-    /// shares spent, as long as the limit covers the slices and what everyone else has spent.
+    /// For an analyst with a share of a budget, its state does not depend on the spending of
+    /// analysts with other shares, as long as the limit covers the slices and what everyone else
+    /// has spent.
     ///
     /// # Errors
     /// As [`Vault::budgets`].
@@ -190,7 +191,7 @@ pub(super) fn account(connection: &Connection, budget: &str) -> Result<Account, 
     Ok(known.ok_or_else(|| CatalogError::UnknownBudget { budget: budget.to_owned() })?)
 }
 
-/// Refuses slices of a budget that leave everyone else less than they have spent.
+/// Refuses slices of a budget that leave less to everyone else than they have spent.
 pub(super) fn covered(
     connection: &Connection,
     witness: &mut Witness,

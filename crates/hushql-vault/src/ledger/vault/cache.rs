@@ -1,9 +1,9 @@
-//! What was read from a vault, kept until it is another one.
+//! Rows read from a vault, kept until they change.
 //!
-//! In: a kind of rows with a seal, such as the declarations. Out: the rows of now. They were
-//! checked against their seal when they were read; as long as the seal is the same, so are they. As
-//! long as nothing at all was committed, even the seal need not be read: the first bytes of the
-//! file say so, without a transaction.
+//! In: a kind of rows with a seal, such as the declarations. Out: the present rows. They were
+//! checked against their seal when they were read, and they stay valid as long as the seal is the
+//! same. While nothing at all is committed, even the seal need not be read: the first bytes of the
+//! file show this, without a transaction.
 //!
 //! ```text
 //! the same first bytes?  ─ yes → the rows that are known
@@ -23,23 +23,23 @@ use crate::ledger::records::time;
 use crate::ledger::vault::Vault;
 
 impl Vault {
-    /// What was committed until now. `None` for a vault in memory, if it cannot be read, and if the
-    /// file has to be opened again.
+    /// The commits up to now. `None` for a vault in memory, if the state cannot be read, and if the
+    /// file must be opened again.
     pub fn moment(&self) -> Option<Moment> {
         Some(Moment { state: self.state()?, day: time::today().ok()? })
     }
 
     /// The state of the file, read beside SQLite, without a transaction. `None` as for
-    /// [`Vault::moment`], and where another program has had commits written to a log.
+    /// [`Vault::moment`], and if another program has set a write-ahead log.
     ///
-    /// A commit writes it before it counts, and removes its journal afterwards. So whoever finds it
-    /// as it was knows that nothing was committed since. In a transaction that has read something
-    /// it is that of the transaction, as nobody commits meanwhile.
+    /// A commit writes the state before it takes effect, and removes its journal afterwards. So if
+    /// the state is unchanged, nothing was committed since. Within a transaction that has read
+    /// something, it is the state of that transaction, because no one can commit meanwhile.
     fn state(&self) -> Option<DatabaseState> {
         let is_poisoned = match self.handle.try_lock() {
             Ok(handle) => handle.poisoned,
             Err(TryLockError::Poisoned(_)) => true,
-            // Somebody uses it.
+            // Another thread is using the handle.
             Err(TryLockError::WouldBlock) => false,
         };
         match is_poisoned {
@@ -48,10 +48,10 @@ impl Vault {
         }
     }
 
-    /// The rows of now: those that are known, or others that are read.
+    /// The present rows: known ones, or newly read ones.
     ///
     /// # Guarantee
-    /// Those that are known are rows of the last commit, or of one that had the same seal.
+    /// Known rows are those of the last commit, or of one that had the same seal.
     ///
     /// # Errors
     /// Those of `seal` and `read`, and a variant of [`VaultError`] if the file cannot be read.
@@ -112,8 +112,8 @@ mod tests {
         assert_eq!(vault.moment(), other.moment());
     }
 
-    /// While another program holds its changes back, what was committed is as it was; it is another
-    /// one as soon as the commit counts.
+    /// While another program has not yet committed its changes, the moment stays the same. It
+    /// changes as soon as the commit takes effect.
     #[test]
     fn a_commit_under_way_is_none() {
         let (folder, vault) = on_disk();
@@ -127,8 +127,7 @@ mod tests {
         assert_ne!(vault.moment(), before);
     }
 
-    /// Another program may have commits written to a log, and leave the header of the file as it
-    /// is.
+    /// With a write-ahead log, another program commits without changing the header of the file.
     #[test]
     fn a_write_ahead_log_has_no_moments() {
         let (folder, vault) = on_disk();
@@ -141,7 +140,7 @@ mod tests {
         let roles = |vault: &Vault| vault.role_to_log_in("lab");
         assert!(roles(&vault).is_ok());
         raw.execute("UPDATE seal SET digest = zeroblob(32) WHERE kind = 'roles'", []).unwrap();
-        // What was committed is seen.
+        // The committed change is seen.
         assert!(roles(&vault).is_err());
     }
 
@@ -162,14 +161,14 @@ mod tests {
         let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
         other.alter_role("lab", change).unwrap();
         assert_eq!(verifier(&vault), "two");
-        // Something else was committed.
+        // A commit of something else.
         other.ensure_analyst("eve").unwrap();
         let catalogs = [vault.catalog().unwrap(), vault.catalog().unwrap()];
         assert!(Arc::ptr_eq(&catalogs[0], &catalogs[1]));
         assert_eq!(verifier(&vault), "two");
     }
 
-    /// What is known counts for nothing before the file was opened again.
+    /// Known rows are not used before the file is opened again.
     #[test]
     fn a_poisoned_handle_knows_nothing() {
         let (_folder, vault) = on_disk();

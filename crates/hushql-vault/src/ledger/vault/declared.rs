@@ -1,10 +1,10 @@
-//! Declarations of a vault that touch what is spent: budgets, replaced tables, and amounts that
-//! were spent elsewhere.
+//! Declarations of a vault that concern spending: budgets, replaced tables, and amounts spent
+//! elsewhere.
 //!
-//! In: what an owner declares. Out: the declaration in the vault, with every budget at the sum of
-//! its charges. Nothing here gives back what was spent: a replaced table keeps its name, and with
-//! it its budgets and its charges; an amount that was spent elsewhere is an entry of the ledger
-//! like any charge.
+//! In: an owner's declaration. Out: the declaration in the vault, with every budget at the sum of
+//! its charges. Nothing here gives back a spent amount. A replaced table keeps its name, and with
+//! it its budgets and its charges. An amount spent elsewhere is an entry of the ledger, like any
+//! charge.
 //!
 //! ```text
 //! CREATE PRIVACY BUDGET b FOR visits LIMIT (epsilon=5) SPENT (epsilon=3)      charged so far: ε = 1
@@ -28,55 +28,55 @@ use crate::ledger::records::sums::EntrySum;
 use crate::ledger::vault::budgets::{account, covered, state};
 use crate::ledger::vault::{BudgetState, Vault};
 
-/// All declarations of one state of a vault, with what was spent.
+/// All declarations of one state of a vault, with the spent amounts.
 #[derive(Debug)]
 pub struct Inventory {
     /// The declarations.
     pub catalog: Catalog,
     /// The budgets by name, each with everything spent on the people of its table.
     pub budgets: Vec<(BudgetState, Spending)>,
-    /// The names whose charges count for the same people, with what was spent on them; each has a
-    /// charge or several names.
+    /// Groups of names whose charges count for the same people, with the amounts spent on them.
+    /// Each group has a charge or several names.
     pub people: Vec<(BTreeSet<String>, Spending)>,
     /// The roles by name.
     pub roles: Vec<Role>,
 }
 
-/// What was spent on the same people, in every notion.
+/// The amounts spent on the same people, in every notion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spending {
     /// By everyone.
     pub all: Elsewhere,
-    /// By each analyst who has a slice of a budget of these people, and spent something.
+    /// By each analyst who has a slice of a budget of these people and has spent something.
     pub by: Vec<(String, Elsewhere)>,
 }
 
 impl Vault {
-    /// Declares a budget for the unit domain of a private table; it follows the table into another
-    /// unit domain.
+    /// Declares a budget for the unit domain of a private table. The budget follows the table into
+    /// another unit domain.
     ///
     /// # Guarantee
     /// It starts with everything that was ever charged to that unit domain, under any budget.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount
-    /// is out of range, or the budget counts in ε or coupons but releases without an ε, or of more
-    /// than a coupon, were charged.
+    /// is out of range, or the budget cannot count earlier charges: one in ε or coupons cannot
+    /// count releases without an ε, and one in coupons cannot count releases of more than a coupon.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
         self.put_budget(budget, None, &[], false)
     }
 
-    /// As [`Vault::create_budget`], with at least `spent` on the people of its table, with these
-    /// slices, each with what its analyst spent at least, or in the place of a budget of this name
-    /// for the same table and its slices.
+    /// As [`Vault::create_budget`], with options: at least `spent` counts as spent on the people of
+    /// its table; it has these slices, each with the least amount that its analyst spent; and it
+    /// may replace a budget of the same name for the same table, with its slices.
     ///
     /// # Guarantee
-    /// What is spent of no budget falls.
+    /// The spent amount of no budget falls.
     ///
     /// # Errors
     /// As [`Vault::create_budget`]; [`CatalogError::OtherTable`] if the budget of this name is for
-    /// another table; for slices, as [`Vault::change_slice`](Self::change_slice), but where amounts
-    /// are declared as spent, they need not leave everyone else what they spent.
+    /// another table; for slices, as [`Vault::change_slice`](Self::change_slice). If amounts are
+    /// declared as spent, slices may leave less to everyone else than they have spent.
     pub fn put_budget(
         &self,
         budget: &Budget,
@@ -125,7 +125,7 @@ impl Vault {
             for (slice, _) in slices {
                 alter::insert_slice(connection, &budget.name, slice)?;
             }
-            // A rebuilt budget is as it was.
+            // A rebuilt budget keeps its old state.
             if spent.is_none() && slices.iter().all(|(_, spent)| spent.is_none()) {
                 covered(connection, witness, &budget.name)?;
             }
@@ -133,7 +133,7 @@ impl Vault {
         })
     }
 
-    /// Sets what a query spends of a budget by default, at least and at most.
+    /// Sets the default, minimum and maximum cost of one query.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the budget does not exist, or an amount contradicts another or
@@ -142,12 +142,12 @@ impl Vault {
         self.declare(|connection, _| Ok(alter::set_per_query(connection, budget, per_query)?))
     }
 
-    /// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at
-    /// least this cost, and joins these names with the table's for good. The tables need not exist
-    /// any more.
+    /// Raises the spent amount on the people of a table, by everyone or by one analyst, to at least
+    /// this cost, and joins these names permanently with the table's name. The tables need not
+    /// exist any more.
     ///
     /// # Guarantee
-    /// What is spent of no budget falls, and no charge counts for fewer people than before.
+    /// The spent amount of no budget falls, and no charge counts for fewer people than before.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if a name is unusable, or a budget in ε could not count an amount
@@ -173,12 +173,12 @@ impl Vault {
         })
     }
 
-    /// Puts a table in the place of one of the same name, after a decision that was based on this
-    /// snapshot. Its budgets and its charges remain.
+    /// Replaces a table of the same name, after a decision that was based on this snapshot. Its
+    /// budgets and its charges remain.
     ///
     /// # Guarantee
-    /// As [`Vault::alter_tables`]. The history has an entry for it, even if the new declaration is
-    /// the old one.
+    /// As [`Vault::alter_tables`]. The history has an entry for it, even if the new declaration
+    /// equals the old one.
     ///
     /// # Errors
     /// As [`Vault::alter_tables`].
@@ -195,14 +195,13 @@ impl Vault {
         })
     }
 
-    /// Declares the folder into which the answers of an analyst may be written, or that there is
-    /// none.
+    /// Declares the folder into which the answers of an analyst may be written, or removes it.
     ///
     /// # Errors
     /// [`VaultError::AnalystName`] for a name that no analyst can have.
     pub fn set_export(&self, analyst: &str, folder: Option<&str>) -> Result<(), VaultError> {
         analyst::admit(analyst)?;
-        // Everyone reads the history, and not everyone knows where files are.
+        // Everyone can read the history, but not everyone may know where files are.
         let done = if folder.is_some() { "declared" } else { "dropped" };
         let words = format!("export folder of {analyst}: {done}");
         self.declare_as(vec![words], |connection, _| {
@@ -212,12 +211,12 @@ impl Vault {
 
     /// The anchor with which the vault was opened.
     pub fn anchor(&self) -> Option<PathBuf> {
-        // A handle that a panic poisoned is used no more; its anchor is where it was.
+        // A handle that a panic poisoned is not used any more, but its anchor has not moved.
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         handle.anchor.as_ref().map(|anchor| anchor.path().to_owned())
     }
 
-    /// Whether the vault was opened with an anchor.
+    /// True if the vault was opened with an anchor.
     ///
     /// # Errors
     /// [`VaultError::Poisoned`] after a failure that left the state of the vault unknown.
@@ -225,14 +224,14 @@ impl Vault {
         Ok(self.lock()?.anchor.is_some())
     }
 
-    /// Everything that is declared, and what was spent, in one state of the vault.
+    /// All declarations and spent amounts, in one state of the vault.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if the stored declarations were altered, or the file cannot be read.
     pub fn inventory(&self) -> Result<Inventory, VaultError> {
         self.read(|connection, witness| {
             let catalog = store::load(connection)?;
-            // Where a budget counts coupons, so does whoever carries the charges elsewhere.
+            // If a budget counts coupons, the export needs the number of releases, too.
             let counts = |names: &BTreeSet<String>| {
                 let mut budgets = names.iter().flat_map(|name| catalog.budgets_of(name));
                 budgets.any(|budget| budget.coupon.is_some())

@@ -1,7 +1,8 @@
-//! The cells of a budget's people: declared, dropped, and shown with what is spent.
+//! The cells of a budget's people: how they are declared, dropped, and shown with their spent
+//! amounts.
 //!
-//! In: a budget and a column. Out: the partition in the vault, from the newest entry of the ledger
-//! on, or what each cell has left.
+//! In: a budget and a column. Out: the partition in the vault, beginning at the newest entry of the
+//! ledger, or the amounts left in each cell.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET b PARTITION BY region     everything charged before counts for all cells
@@ -20,7 +21,7 @@ use crate::ledger::records::analyst::OWNER;
 use crate::ledger::vault::Vault;
 use crate::ledger::vault::budgets::account;
 
-/// What is spent and left of a budget in one cell.
+/// The amounts spent and left of a budget in one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellState {
     /// The column.
@@ -35,14 +36,15 @@ pub struct CellState {
 
 impl Vault {
     /// Partitions the people of a budget by the values of a column, from now on. `pinned` is the
-    /// table with its files fixed, if they were not; both were decided on this snapshot.
+    /// table with its files fixed, if they were not fixed before. Both were decided on this
+    /// snapshot.
     ///
     /// # Guarantee
-    /// What was charged before counts for all cells, as much as for the dearest of earlier ones.
+    /// Earlier charges count for all cells, as much as for the most expensive of earlier cells.
     ///
     /// # Errors
     /// [`CatalogError::Cells`] if the column makes no cells, or the people are partitioned by
-    /// another one; [`VaultError::Redeclared`] if anything was declared since.
+    /// another column; [`VaultError::Redeclared`] if anything was declared since.
     pub fn partition_budget(
         &self,
         planned: &Catalog,
@@ -68,12 +70,12 @@ impl Vault {
         })
     }
 
-    /// Removes the partition of a budget: its people have one cell, with what was charged to the
-    /// dearest.
+    /// Removes the partition of a budget. Its people then have one cell, with the charges of the
+    /// most expensive cell.
     ///
     /// # Errors
-    /// [`CatalogError::Cells`] if it has none, [`CatalogError::UnknownBudget`] if it does not
-    /// exist.
+    /// [`CatalogError::Cells`] if it has no partition, [`CatalogError::UnknownBudget`] if it does
+    /// not exist.
     pub fn drop_partition(&self, budget: &str) -> Result<(), VaultError> {
         self.declare(|connection, _| match delete(connection, budget)? {
             true => Ok(()),
@@ -84,8 +86,8 @@ impl Vault {
         })
     }
 
-    /// What is spent and left of a budget in each cell, as this reader sees it; nothing without
-    /// cells that are in effect.
+    /// The amounts spent and left of a budget in each cell, as this reader sees them. Empty if no
+    /// cells are in effect.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the budget does not exist; [`VaultError::Corrupt`] if it

@@ -1,7 +1,7 @@
-//! Tables of a vault whose files do not fit their declaration: noted behind a charge. The next
-//! charge looks the notes up.
+//! Tables of a vault whose files do not fit their declaration. A failed statement notes them after
+//! its charge, and the next charge reads the notes.
 //!
-//! In: tables. Out: what [`drift`](crate::ledger::records::drift) notes, in one transaction.
+//! In: tables. Out: the notes of [`drift`](crate::ledger::records::drift), in one transaction.
 
 use crate::catalog::{Catalog, numbers};
 use crate::ledger::error::VaultError;
@@ -13,7 +13,7 @@ impl Vault {
     /// fit their declaration.
     ///
     /// # Guarantee
-    /// `Ok` only once the notes are durable. A table that was declared again since has none.
+    /// `Ok` only once the notes are durable. A table that was declared again since has no note.
     ///
     /// # Errors
     /// [`VaultError`] if the file cannot be read or written.

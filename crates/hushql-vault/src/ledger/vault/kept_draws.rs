@@ -1,7 +1,7 @@
-//! The kept draws of a vault: found, kept, and replayed.
+//! Finds, keeps and replays the draws of a vault.
 //!
-//! In: identities of releases. Out: what [`draw_records`](crate::ledger::records::draw_records)
-//! keeps. Each method is one transaction.
+//! In: identities of releases. Out: the draws that
+//! [`draw_records`](crate::ledger::records::draw_records) keeps. Each method is one transaction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -15,41 +15,41 @@ use crate::ledger::file::handle::Handle;
 use crate::ledger::records::draw_records::{self, KeptDraw, WaitingDraws};
 use crate::ledger::vault::Vault;
 
-/// A draw that may be kept.
+/// A draw that can be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskedDraw {
-    /// What is drawn, see `release::identity`.
+    /// The identity of the release, see `release::identity`.
     pub identity: Vec<u8>,
     /// The tables that it reads.
     pub tables: Vec<String>,
-    /// What is in the public ones among them.
+    /// The contents of the public tables among them.
     pub contents: Vec<(String, String)>,
     /// The unit domains of its people.
     pub unit_domains: Vec<String>,
-    /// The tables among them whose rows may change without a declaration.
+    /// The tables among them whose rows can change without a declaration.
     pub live: Vec<String>,
 }
 
-/// The key of a draw under the present declarations, and the draw that is kept for it.
+/// The key of a draw under the present declarations, and the draw kept for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrawLookUp {
     /// The key.
     pub key: [u8; 32],
-    /// The draw, if one is kept that the asker may see.
+    /// The draw, if one is kept that the analyst may see.
     pub draw: Option<KeptDraw>,
 }
 
-/// Whether the ledger says that something was shown again today.
+/// Whether the ledger has today's entries for certain replays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noted {
-    /// It does not say so.
+    /// An entry is missing.
     Not,
-    /// It says so, at this moment if the vault is a file.
+    /// The entries exist at this moment; `None` if the vault is not a file.
     At(Option<Moment>),
 }
 
 impl Vault {
-    /// Whose answers a budget replays from now on.
+    /// Sets whose answers a budget replays from now on.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the budget does not exist.
@@ -57,8 +57,8 @@ impl Vault {
         self.declare(|connection, _| Ok(alter::set_replay(connection, budget, to)?))
     }
 
-    /// Notes that the rows of a table are those of now until its next declaration, as its owner
-    /// says.
+    /// Records the owner's statement that the rows of a table are current until its next
+    /// declaration.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the table does not exist.
@@ -70,7 +70,7 @@ impl Vault {
         })
     }
 
-    /// Notes that a program has registered the rows of a table again, which may be others.
+    /// Notes that a program has registered the rows of a table again. They may have changed.
     ///
     /// # Errors
     /// [`VaultError`] if the file cannot be read or written.
@@ -81,12 +81,12 @@ impl Vault {
         }
     }
 
-    /// The keys of draws that were planned with this catalog, and what is kept for them; `None`
-    /// where the budgets of their unit domains replay nothing.
+    /// The keys of draws that were planned with this catalog, and the draws kept for them; `None`
+    /// if the budgets of their unit domains replay nothing.
     ///
     /// # Errors
-    /// [`VaultError::Redeclared`] if the declarations are no longer those; [`VaultError::Corrupt`]
-    /// if what is kept was altered.
+    /// [`VaultError::Redeclared`] if the declarations have changed; [`VaultError::Corrupt`] if a
+    /// kept draw was altered.
     pub fn kept(
         &self,
         asked: &[AskedDraw],
@@ -96,8 +96,8 @@ impl Vault {
         self.read(|connection, _| kept_for(connection, asked, analyst, planned))
     }
 
-    /// As [`Vault::kept`], and whether the ledger says already that this analyst was shown again
-    /// today what these charges paid for; if so, with the moment at which all of this is true.
+    /// As [`Vault::kept`], and whether the ledger already records today's replays of these charges
+    /// to this analyst. If so, it also returns the moment for which all of this is true.
     ///
     /// # Errors
     /// As [`Vault::kept`].
@@ -110,8 +110,8 @@ impl Vault {
     ) -> Result<(Vec<Option<DrawLookUp>>, Noted), VaultError> {
         self.read(|connection, _| {
             let found = kept_for(connection, asked, analyst, planned)?;
-            // Nobody commits while this transaction reads. The day is that of before, so that a
-            // note of yesterday is none.
+            // No one can commit while this transaction reads. The day is read first, so a note of
+            // yesterday does not count for today.
             let moment = self.moment();
             let noted = match are_noted(connection, analyst, charges)? {
                 true => Noted::At(moment),
@@ -121,11 +121,11 @@ impl Vault {
         })
     }
 
-    /// Keeps what a paid statement drew, each draw under its key. Statements that wait for the
-    /// vault at the same time are kept with one commit.
+    /// Keeps the draws of a paid statement, each under its key. Statements that wait for the vault
+    /// at the same time share one commit.
     ///
     /// # Guarantee
-    /// `Ok` only once its draws are committed, by whichever statement's thread.
+    /// `Ok` only once its draws are committed, by the thread of any statement.
     ///
     /// # Errors
     /// [`VaultError`] if the file cannot be written.
@@ -145,7 +145,7 @@ impl Vault {
         self.keeping.lock().unwrap_or_else(PoisonError::into_inner).push(own);
         let handle = self.lock();
         let all = std::mem::take(&mut *self.keeping.lock().unwrap_or_else(PoisonError::into_inner));
-        // Whoever had the handle before may have kept them all with one commit.
+        // The previous owner of the handle may have kept all draws with one commit.
         let done = match all.is_empty() {
             true => Ok(()),
             false => handle.and_then(|mut handle| self.keep_all(&mut handle, &all)),
@@ -159,7 +159,7 @@ impl Vault {
     fn keep_all(&self, handle: &mut Handle, all: &[WaitingDraws]) -> Result<(), VaultError> {
         let done = self.keep_together(handle, all);
         if done.is_err() && all.len() > 1 {
-            // What cannot be kept keeps nothing else from it.
+            // A draw that cannot be kept does not prevent the others from being kept.
             let mut each = Ok(());
             for one in all {
                 each = each.and(self.keep_together(handle, std::slice::from_ref(one)));
@@ -179,11 +179,11 @@ impl Vault {
         Ok(())
     }
 
-    /// Writes down that what these charges paid for is shown again, under the declarations that it
-    /// was planned with.
+    /// Records that answers of these charges are replayed, under the declarations with which the
+    /// replay was planned.
     ///
     /// # Errors
-    /// [`VaultError::Redeclared`] if the declarations are no longer those.
+    /// [`VaultError::Redeclared`] if the declarations have changed.
     pub fn replayed(
         &self,
         analyst: &str,
@@ -196,7 +196,7 @@ impl Vault {
                 true => Ok(()),
                 false => Err(Fault::from(VaultError::Redeclared)),
             };
-        // What is written down already costs no write, and no wait for the disk.
+        // A replay that is already recorded needs no write and no wait for the disk.
         let is_noted = self.read(|connection, _| {
             is_as_planned(connection)?;
             are_noted(connection, analyst, charges)
@@ -214,7 +214,7 @@ impl Vault {
     }
 }
 
-/// What [`Vault::kept`] says, in the transaction of the caller.
+/// The result of [`Vault::kept`], in the transaction of the caller.
 fn kept_for(
     connection: &Connection,
     asked: &[AskedDraw],
@@ -245,7 +245,7 @@ fn kept_for(
     asked.iter().map(one).collect()
 }
 
-/// Whether the ledger has the notes of today for all of these charges.
+/// True if the ledger has today's notes for all of these charges.
 fn are_noted(connection: &Connection, analyst: &str, charges: &[i64]) -> Result<bool, Fault> {
     for charge in charges {
         if !draw_records::is_noted(connection, analyst, *charge)? {

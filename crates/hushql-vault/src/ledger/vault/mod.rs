@@ -60,10 +60,10 @@ use crate::ledger::records::{analyst, answers, statements, time};
 #[derive(Debug)]
 pub struct Vault {
     pub(super) path: String,
-    /// The place of the file, as the handle has it, for looks that need no transaction.
+    /// The place of the file, as the handle has it, for checks that need no transaction.
     pub(super) place: Option<Arc<VaultPlace>>,
-    /// What was read of it, each with the seal that it was checked against: declarations, release
-    /// tables and roles.
+    /// The rows that were read, each kind with the seal that it was checked against: declarations,
+    /// release tables and roles.
     declared: CachedRead<CatalogVersion, Catalog>,
     released: CachedRead<[u8; 32], Vec<ReleaseTable>>,
     roles: CachedRead<[u8; 32], Roles>,
@@ -73,7 +73,7 @@ pub struct Vault {
     pub(super) keeping: Mutex<Vec<WaitingDraws>>,
 }
 
-/// The place in which a transaction requires the vault to be.
+/// Where a transaction requires the vault to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whereabouts {
     /// At home.
@@ -120,8 +120,8 @@ pub struct BudgetState {
     pub spent: Spend,
     /// The remaining amount; nothing if the limit was lowered below the spent amount.
     pub left: Spend,
-    /// Its slices, by analyst, and the share of everyone else behind them; none if the budget has
-    /// no slices. An analyst sees the own share alone, and `spent` and `left` are those of it.
+    /// Its slices, by analyst, then the share of everyone else; empty if the budget has no slices.
+    /// An analyst sees only their own share, and `spent` and `left` are those of this share.
     pub slices: Vec<SliceState>,
 }
 
@@ -131,7 +131,7 @@ impl Vault {
         &self.path
     }
 
-    /// Refuses where the system says a time before 1970.
+    /// Refuses if the system's clock is before 1970.
     ///
     /// # Errors
     /// [`VaultError::Clock`].
@@ -253,9 +253,9 @@ impl Vault {
     ///
     /// # Guarantee
     /// `Ok` only if the declarations are those with which the statement was planned, and only after
-    /// the whole cost, rounded up, is on the disk in the ledger and in every budget, none of which
-    /// exceeds its limit. On an error no [`Charge`] exists. The cost may then be charged all the
-    /// same (after a failed sync), but a [`Charge`] never exists without its cost.
+    /// the whole cost, rounded up, is on the disk in the ledger and in every budget, and no budget
+    /// exceeds its limit. On an error no [`Charge`] exists. The cost may still be charged (after a
+    /// failed sync), but a [`Charge`] never exists without its cost.
     ///
     /// # Errors
     /// [`VaultError::Redeclared`] if the declarations are no longer those of the request;
@@ -274,7 +274,7 @@ impl Vault {
         ticket.outcome().unwrap_or_else(|| Err(self.poisoned()))
     }
 
-    /// Pays for all requests in the queue with one commit, and gives each its outcome; the caller
+    /// Pays for all requests in the queue with one commit, and gives each its outcome. The caller
     /// leads.
     fn pay_for_all(&self) {
         let handle = self.lock();
@@ -305,8 +305,9 @@ impl Vault {
         self.read(|connection, _| statements::text(connection, hash))
     }
 
-    /// The text of each entry's statement if `reader` asked it (and not one whose role of this name
-    /// was dropped) or is the owner, otherwise `sha256:` and its hash.
+    /// The text of each entry's statement, if `reader` is the owner or asked the statement;
+    /// otherwise `sha256:` and its hash. An earlier role with the same name, now dropped, does not
+    /// count as `reader`.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if a text was altered, or the file cannot be read.
@@ -330,7 +331,7 @@ impl Vault {
         })
     }
 
-    /// Writes declarations, and their changes into the history.
+    /// Writes declarations, and records their changes in the history.
     fn declare<T>(
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
@@ -338,7 +339,7 @@ impl Vault {
         self.declare_as(Vec::new(), work)
     }
 
-    /// Writes declarations, and into the history first these words and then their changes.
+    /// Writes declarations, and records in the history first these words and then the changes.
     fn declare_as<T>(
         &self,
         mut words: Vec<String>,
@@ -366,7 +367,7 @@ impl Vault {
         handle.may_begin(&self.path)?;
         let Handle { connection, witness, poisoned, .. } = &mut *handle;
         let read = in_snapshot(connection, |connection| {
-            // Work on a copy: if the chain breaks half way, it must break again the next time.
+            // Work on a copy. If the chain breaks half way, it must break again the next time.
             let mut staged = witness.clone();
             staged.advance(connection)?;
             *witness = staged;
@@ -391,7 +392,7 @@ impl Vault {
         self.transact(&mut *self.lock()?, Whereabouts::Home, work)
     }
 
-    /// The same for a caller that has the handle already.
+    /// As [`Vault::write`], for a caller that already has the handle.
     pub(super) fn write_with<T>(
         &self,
         handle: &mut Handle,
@@ -400,7 +401,7 @@ impl Vault {
         self.transact(handle, Whereabouts::Home, work)
     }
 
-    /// The same for a vault that need not be at home.
+    /// As [`Vault::write`], for a vault that need not be at home.
     pub(super) fn transact_anywhere<T>(
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
@@ -435,8 +436,8 @@ impl Vault {
             }
         };
         let result = held().and_then(|()| work(connection, &mut staged)).and_then(|value| {
-            // The journal's name must be on the disk before the first page is overwritten; SQLite
-            // syncs the folder too, but continues if that fails.
+            // The journal's name must be on the disk before the first page is overwritten. SQLite
+            // syncs the folder, too, but continues if that fails.
             if let Some(place) = place {
                 place.sync(&self.path).inspect_err(|_| lasting = true)?;
             }

@@ -1,7 +1,7 @@
 //! Creates and opens a vault: identifies its file, checks it, its home and its anchor.
 //!
 //! In: a path. Out: a [`Vault`] that can be queried and charged, or a refusal. The owner's own
-//! operations are here too: to adopt a vault in a new place, and to create or remove its anchor.
+//! operations are here, too: to adopt a vault in a new place, and to create or remove its anchor.
 //!
 //! ```text
 //! path ─▶ one file, one name, no journal of another state ─▶ tables, newest checkpoint, tail ─▶ at home? ─▶ anchor? ─▶ Vault
@@ -37,8 +37,8 @@ impl Vault {
     pub fn init(path: impl AsRef<Path>) -> Result<Self, VaultError> {
         let path = path.as_ref();
         let shown = path.display().to_string();
-        // Closing a file drops this process's locks on it, so nothing but SQLite may open a vault;
-        // this file is new and cannot be locked yet.
+        // Closing a file drops this process's locks on it, so only SQLite may open a vault. This
+        // file is new, so no one can have locked it yet.
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -85,7 +85,7 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Opens a vault that a handle could not go on with, with its anchor if it has one; as
+    /// Opens a vault whose handle could not continue, with its anchor if it has one; as
     /// [`Vault::open`].
     pub(super) fn opened_anew(path: &Path, anchor: Option<Anchor>) -> Result<Self, VaultError> {
         let vault = Self::verified(path, BUSY)?;
@@ -97,9 +97,9 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Opens an existing vault for looking at it, such as one on a medium that cannot be written.
-    /// Nothing is written through it, so it need not be at home, and its anchor, if it has one,
-    /// stays where it is.
+    /// Opens an existing vault for reading, for example on a medium that cannot be written. Nothing
+    /// is written through it. So it need not be at home, and its anchor, if it has one, does not
+    /// move.
     ///
     /// # Guarantee
     /// As [`Vault::open`], except that the vault may be anywhere. With an anchor, `Ok` only if the
@@ -137,7 +137,7 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Verifies the present state of a vault that was opened.
+    /// Verifies the present state of an opened vault.
     fn is_sound(&self, path: &Path) -> Result<(), VaultError> {
         let vault = self;
         vault.on_connection(|connection| {
@@ -232,8 +232,8 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Removes the anchor from a vault, which from then on opens without it. An owner does this to
-    /// replace a lost anchor or to move it. The anchor's file remains.
+    /// Removes the anchor from a vault, which then opens without it. An owner does this to replace
+    /// a lost anchor or to move it. The anchor's file remains.
     ///
     /// # Errors
     /// Those of [`Vault::open`] except [`VaultError::Unanchored`].
@@ -264,8 +264,8 @@ impl Vault {
 
     /// Creates an anchor for the present state of a vault, and opens the vault with it.
     ///
-    /// Only its owner can know that the vault is not an older copy. From then on
-    /// [`Vault::open_anchored`] detects one.
+    /// Only its owner can know that the vault is not an older copy. From then on,
+    /// [`Vault::open_anchored`] detects an older copy.
     ///
     /// # Errors
     /// [`VaultError::AnchorExists`] if the path is taken, [`VaultError::AnchorBeside`] if it is in
@@ -291,7 +291,7 @@ impl Vault {
         held
     }
 
-    /// Moves the anchor to the end of the ledger, which shows that it can be moved, and keeps it.
+    /// Moves the anchor to the end of the ledger, which proves that it can be moved, and keeps it.
     fn held_to(mut self, anchor: Anchor) -> Result<Self, VaultError> {
         let path = self.path.clone();
         let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -349,7 +349,7 @@ impl Vault {
     }
 }
 
-/// The place of a file that may be a vault, and its path for people; SQLite has not opened it yet.
+/// The place of a file that may be a vault, and its displayed path. SQLite has not opened it yet.
 fn placed(path: &Path) -> Result<(VaultPlace, String), VaultError> {
     let shown = path.display().to_string();
     match fs::metadata(path) {

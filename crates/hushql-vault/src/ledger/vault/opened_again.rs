@@ -1,16 +1,16 @@
-//! A vault whose state became unknown is opened again.
+//! Opens a vault again after its state became unknown.
 //!
 //! In: a handle that a failed write or a panic left in an unknown state. Out: the same file, opened
-//! as at the start of a program, or the reason why it cannot be. A disk that was full for a moment
-//! stops nobody for longer than that moment.
+//! as at the start of a program, or the reason why it cannot be opened. So a disk that is full for
+//! a moment stops queries only for that moment.
 //!
 //! ```text
 //! COMMIT fails ─▶ poisoned ─▶ next use: the old connection ends, the same file is opened and verified ─▶ goes on from what the disk has
 //! ```
 //!
-//! A sync that failed is another matter: Linux may drop the pages that it could not write and still
-//! show them, so that a charge would be found, answered, and lost with the power. Such a vault ends
-//! with its program: a server ends, and is started again.
+//! A failed sync is different. Linux may drop the pages that it could not write and still show
+//! them, so a charge would be found and answered, and then lost in a power cut. Such a vault cannot
+//! be used again by its program: a server ends, and must be started again.
 
 use std::sync::{MutexGuard, TryLockError};
 
@@ -27,9 +27,9 @@ impl Vault {
     /// again first.
     ///
     /// # Guarantee
-    /// Whoever gets it continues from what the disk has, as a program would that starts now: a
-    /// commit of unknown outcome is there as a whole or not at all, and what it charged counts if
-    /// it is there. No charge of it was ever given out.
+    /// The caller continues from the state of the disk, like a program that starts now. A commit of
+    /// unknown outcome is there as a whole or not at all. If it is there, its charges count, but no
+    /// [`Charge`](crate::ledger::Charge) of it was ever returned.
     ///
     /// # Errors
     /// [`VaultError::Poisoned`] for a vault in memory and after a failed sync,
@@ -58,8 +58,8 @@ impl Vault {
         }
     }
 
-    /// Whether a sync has failed, so that this program must not use the vault any more. It waits
-    /// for nobody: a handle that is in use is looked at the next time.
+    /// True if a sync has failed, so that this program must not use the vault any more. It does not
+    /// wait: if the handle is in use, the next call checks it.
     pub fn is_lost(&self) -> bool {
         match self.handle.try_lock() {
             Ok(handle) => handle.poisoned && handle.unsynced,
@@ -70,13 +70,13 @@ impl Vault {
 
     fn open_again(&self, handle: &mut Handle) -> Result<(), VaultError> {
         let Some(place) = handle.place.clone() else { return Err(self.poisoned()) };
-        // A vault that was opened for looking at it is never opened for more.
+        // A vault that was opened for reading is never opened for writing.
         if handle.connection.is_readonly("main").unwrap_or(true) {
             return Err(self.poisoned());
         }
         place.check(&self.path)?;
-        // The old connection may hold locks, and a transaction that is half done. SQLite keeps both
-        // until it is closed.
+        // The old connection may hold locks, and an unfinished transaction. SQLite keeps both until
+        // it is closed.
         let none =
             Connection::open_in_memory().map_err(|error| Fault::from(error).at(&self.path))?;
         drop(std::mem::replace(&mut handle.connection, none));
@@ -85,7 +85,7 @@ impl Vault {
             handle.anchor.as_ref().map(|anchor| Anchor::open(anchor.path())).transpose()?;
         let opened = Self::opened_anew(place.path(), anchor)?;
         let mut opened = opened.handle.into_inner().map_err(|_| self.poisoned())?;
-        // Between the two looks nobody has put another file in its place.
+        // Checks that the file was not replaced between the two checks of the path.
         place.check(&self.path)?;
         opened.place = Some(place);
         *handle = opened;
@@ -113,7 +113,7 @@ mod tests {
         let path = folder.path().join("study.db");
         let vault = Vault::init(&path).unwrap();
         vault.create_role(&role("lab")).unwrap();
-        // A transaction that is half done when the handle is given up.
+        // An unfinished transaction when the handle is abandoned.
         {
             let mut handle = vault.lock().unwrap();
             handle.connection.execute_batch("BEGIN IMMEDIATE; DELETE FROM role").unwrap();
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(names(&vault), ["lab"]);
         vault.create_role(&role("eve")).unwrap();
         assert!(vault.moment().is_some());
-        // Another program has no lock in its way.
+        // The old handle holds no lock that stops another program.
         let other = Vault::open(&path).unwrap();
         other.create_role(&role("ann")).unwrap();
         assert_eq!(names(&vault), ["ann", "eve", "lab"]);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(names(&vault), ["lab"]);
     }
 
-    /// A failed sync is said once by the system, and is final here; another failure is not.
+    /// The system reports a failed sync once, so it is final here. Other failures are not.
     #[test]
     fn a_failed_sync_is_final() {
         let folder = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ mod tests {
         assert!(vault.is_lost());
     }
 
-    /// What stood in the way is said, and looked at again each time.
+    /// The error names the obstacle, which is checked again each time.
     #[test]
     fn another_file_is_not_opened_in_its_place() {
         let folder = tempfile::tempdir().unwrap();
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(names(&vault), ["lab"]);
     }
 
-    /// The anchor is held as before: what it saw must be there.
+    /// The anchor is checked as before: the vault must contain its entry.
     #[test]
     fn the_anchor_is_opened_again_too() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

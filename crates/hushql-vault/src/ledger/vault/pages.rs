@@ -1,10 +1,10 @@
 //! Reads one state of the ledger in pages.
 //!
-//! In: the extent of the ledger when a statement was planned. Out: its entries, one page at a time,
-//! each page verified between two checkpoints (or from the first entry, or to the end of the
-//! extent). Each page is read in a transaction of its own and verified after it, so that no charge
-//! waits for a long reading. Later entries are not shown and earlier ones cannot change, so all
-//! pages show one state of the vault.
+//! In: the extent of the ledger when a statement was planned. Out: its entries, one page at a time.
+//! Each page is verified between two checkpoints (or from the first entry, or to the end of the
+//! extent). Each page is read in a separate transaction and verified after it, so that no charge
+//! waits for a long read. Later entries are not shown and earlier ones cannot change, so all pages
+//! show one state of the vault.
 //!
 //! ```text
 //! checkpoint 0   entries 1 … 2048   checkpoint 2048   entries 2049 … 4096   …   the end: entry 5000, its hash

@@ -1,6 +1,6 @@
 //! The release tables of a vault: stored, read, granted and dropped.
 //!
-//! In: requests of analysts and owners. Out: what [`answers`] keeps. Each method is one
+//! In: requests of analysts and owners. Out: the tables that [`answers`] stores. Each method is one
 //! transaction.
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::ledger::records::answers::{self, NewAnswer, ReleaseTable};
 use crate::ledger::vault::Vault;
 
 impl Vault {
-    /// All release tables, by name, whoever may see them. Cheap if nothing has changed since the
-    /// last call.
+    /// All release tables, by name, for all readers. Cheap if nothing has changed since the last
+    /// call.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if one of them was altered, or the file cannot be read.
@@ -23,10 +23,11 @@ impl Vault {
         self.known(&self.released, seal, answers::all)
     }
 
-    /// Whether this analyst could store an answer under this name now, before it is paid for.
+    /// Checks whether this analyst could store an answer under this name now, before it is paid
+    /// for.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] for a name that is taken, or a creator who has stored enough.
+    /// [`VaultError::Catalog`] if the name is taken, or the creator has reached a limit.
     pub fn may_store(&self, name: &str, creator: &str) -> Result<(), VaultError> {
         self.read(|connection, _| {
             answers::check_free(connection, name, creator)?;
@@ -34,7 +35,7 @@ impl Vault {
         })
     }
 
-    /// Stores an answer that was charged and drawn; the number of its entry.
+    /// Stores an answer that was charged and drawn. Returns the number of its entry.
     ///
     /// # Guarantee
     /// `Ok` only once the answer is on the disk, with an entry of the ledger that contains its
@@ -49,18 +50,18 @@ impl Vault {
         })
     }
 
-    /// The bytes of the answer that the entry of this number stored; `None` if it was dropped.
+    /// The bytes of the answer that the entry with this number stored; `None` if it was dropped.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] if they are not what was stored.
+    /// [`VaultError::Corrupt`] if they differ from what was stored.
     pub fn stored_answer(&self, sequence: i64) -> Result<Option<Vec<u8>>, VaultError> {
         self.read(|connection, _| answers::answer(connection, sequence))
     }
 
-    /// Drops a release table; what it cost stays spent.
+    /// Drops a release table. Its cost stays spent.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] for a table that `by` neither created nor, as its owner, may drop.
+    /// [`VaultError::Catalog`] if `by` neither created the table nor is the owner.
     pub fn drop_release_table(&self, name: &str, by: &str) -> Result<(), VaultError> {
         self.write(|connection, witness| {
             witness.advance(connection)?;
@@ -68,7 +69,7 @@ impl Vault {
         })
     }
 
-    /// Lets an analyst read a release table, or not any more.
+    /// Grants a release table to an analyst, or revokes the grant.
     ///
     /// # Errors
     /// As [`Vault::drop_release_table`].

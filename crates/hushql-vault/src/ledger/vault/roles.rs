@@ -1,8 +1,8 @@
-//! The roles of a vault: created, changed, dropped, and looked up when somebody logs in.
+//! The roles of a vault: created, changed, dropped, and looked up at a log-in.
 //!
-//! In: requests of the owner, and names of those who log in. Out: what [`roles`] keeps. Each method
-//! is one transaction. The history says which roles were created, changed and dropped, and nothing
-//! of their passwords.
+//! In: requests of the owner, and names at log-ins. Out: the rows that [`roles`] stores. Each
+//! method is one transaction. The history records which roles were created, changed and dropped,
+//! but nothing of their passwords.
 
 use std::sync::Arc;
 
@@ -14,24 +14,23 @@ use crate::ledger::records::roles::{self, Role, Roles};
 use crate::ledger::records::{analyst, answers, history, time};
 use crate::ledger::vault::Vault;
 
-/// How often whoever is logged in may change their password on one day: the history keeps each
-/// change for ever.
+/// How often a role may change its own password on one day. The history keeps each change forever.
 const MOST_CHANGES_A_DAY: i64 = 20;
 
-/// A change of a role; what is `None` stays as it is.
+/// A change of a role; `None` leaves a property unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RoleChange {
     /// The new verifier, as a text.
     pub verifier: Option<String>,
     /// Whether the role may log in.
     pub may_log_in: Option<bool>,
-    /// Until when, in seconds since 1970 (UTC); `Some(None)` for ever.
+    /// The end of its log-in, in seconds since 1970 (UTC); `Some(None)` for no end.
     pub valid_until: Option<Option<i64>>,
-    /// Whether its queries may leave their cost to the default of a budget.
+    /// Whether its queries may use the default of a budget as their cost.
     pub takes_defaults: Option<bool>,
 }
 
-/// What a log-in is compared with; it has a secret, and is not shown.
+/// The data that a log-in is compared with. It has a secret, and is not shown.
 pub struct ToLogIn {
     /// The role of this name.
     pub role: Option<Role>,
@@ -52,7 +51,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if
-    /// there is such a role.
+    /// the role exists already.
     pub fn create_role(&self, role: &Role) -> Result<(), VaultError> {
         analyst::admit(&role.name)?;
         let words = format!("role {}: created", role.name);
@@ -62,7 +61,7 @@ impl Vault {
     /// Changes a role.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if there is no such role.
+    /// [`VaultError::Catalog`] if the role does not exist.
     pub fn alter_role(&self, name: &str, change: RoleChange) -> Result<(), VaultError> {
         let RoleChange { verifier, may_log_in, valid_until, takes_defaults } = change;
         let words = [
@@ -89,8 +88,9 @@ impl Vault {
         })
     }
 
-    /// Gives a role another password, for whoever is logged in as it: only if the role may log in
-    /// now, and is the one that they mean. `false` if it is not; then nothing is written.
+    /// Gives a role another password, at the request of a client that is logged in as this role.
+    /// The role must be allowed to log in now, and must be the one that the client means. Otherwise
+    /// returns `false` and writes nothing.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if a role was altered, or the file cannot be written.
@@ -115,16 +115,16 @@ impl Vault {
         })
     }
 
-    /// Drops a role. The analyst of this name and their charges remain, in budgets and slices;
-    /// their release tables remain to the owner and to those whom they were granted to. What was
-    /// granted to them ends.
+    /// Drops a role. The analyst of this name and their charges remain, in budgets and slices. The
+    /// owner and the analysts with grants keep access to their release tables. Grants to the
+    /// dropped role end.
     ///
     /// # Guarantee
-    /// Another role of this name sees none of the tables, kept draws and texts of before, and no
-    /// export folder is its own.
+    /// Another role of this name sees none of the earlier tables, kept draws and texts, and has no
+    /// export folder.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if there is no such role.
+    /// [`VaultError::Catalog`] if the role does not exist.
     pub fn drop_role(&self, name: &str) -> Result<(), VaultError> {
         let words = format!("role {name}: dropped");
         self.declare_as(vec![words], |connection, witness| {
@@ -143,8 +143,8 @@ impl Vault {
         self.read(|connection, _| roles::all(connection))
     }
 
-    /// Whether queries of this analyst may leave their cost to the PER QUERY default of a budget.
-    /// Who has no role may.
+    /// True if queries of this analyst may use the PER QUERY default of a budget as their cost. An
+    /// analyst without a role may.
     ///
     /// # Errors
     /// As [`Vault::roles`].
@@ -157,8 +157,8 @@ impl Vault {
             .is_none_or(|role| role.takes_defaults))
     }
 
-    /// What a log-in under this name is compared with. All of it is looked at whether or not there
-    /// is the role.
+    /// The data that a log-in under this name is compared with. The same data is read, whether or
+    /// not the role exists.
     ///
     /// # Errors
     /// As [`Vault::roles`].
@@ -170,8 +170,8 @@ impl Vault {
         Ok(ToLogIn { role, may_log_in, secret: known.secret })
     }
 
-    /// All roles as they are now. Cheap if nothing has changed since the last call, as the server
-    /// asks before each statement.
+    /// The present roles. Cheap if nothing has changed since the last call, because the server
+    /// calls it before each statement.
     fn known_roles(&self) -> Result<Arc<Roles>, VaultError> {
         let seal = |connection: &Connection| Ok(store::seal(connection, SealedRows::Roles)?);
         self.known(&self.roles, seal, |connection| {
@@ -212,7 +212,8 @@ mod tests {
         assert_eq!((&*last.analyst, &*last.change), ("lab", "role lab: new password"));
     }
 
-    /// The history keeps each change for ever.
+    /// The number of password changes per day is limited, because the history keeps each change
+    /// forever.
     #[test]
     fn a_password_is_changed_so_often_a_day() {
         let vault = vault(true, None);
@@ -222,7 +223,7 @@ mod tests {
         }
         let refused = vault.change_own_password("lab", "other", |_| true).unwrap_err();
         assert!(matches!(refused, VaultError::EnoughPasswords { .. }), "{refused}");
-        // The owner's changes are others.
+        // Changes by the owner do not count.
         let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
         vault.alter_role("lab", change).unwrap();
     }

@@ -1,8 +1,8 @@
-//! Who spent what of each budget, and when.
+//! The spending of each budget by analyst and day.
 //!
 //! In: the ledger, a reader, and how far back. Out: for each budget, day and analyst, the amount
-//! and the number of charges. Of a budget with slices, an analyst sees the charges on the own share
-//! alone.
+//! and the number of charges. For a budget with slices, an analyst sees only the charges on their
+//! own share.
 //!
 //! ```text
 //! entries 17 lab ε = 1, 18 lab ε = ½, 19 eve ε = 2   →   research  2026-03-01  lab  ε = 1.5  2 charges
@@ -23,7 +23,7 @@ use crate::ledger::vault::{BudgetState, Vault};
 /// Seconds in a day.
 const DAY: i64 = 86_400;
 
-/// What an analyst spent of a budget on one day.
+/// The spending of an analyst from a budget on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spent {
     /// The budget.
@@ -34,11 +34,11 @@ pub struct Spent {
     pub analyst: String,
     /// The amount, in the measure of the budget.
     pub spend: Spend,
-    /// How many charges it is of.
+    /// The number of charges.
     pub charges: i64,
 }
 
-/// A budget, the names of the people that it is for, and whose charges the reader sees.
+/// A budget, the names of its people, and the analysts whose charges the reader sees.
 struct Account<'a> {
     state: &'a BudgetState,
     people: BTreeSet<String>,
@@ -54,7 +54,7 @@ enum ShownAnalysts {
 }
 
 impl<'a> Account<'a> {
-    /// The account of this state, which is as the reader sees it.
+    /// The account of this state, as the reader sees it.
     fn seen_by(reader: &str, state: &'a BudgetState, catalog: &Catalog) -> Self {
         let BudgetState { budget, slices, .. } = state;
         let with_slices = catalog.slices(&budget.name).iter().map(|slice| slice.analyst.clone());
@@ -69,8 +69,8 @@ impl<'a> Account<'a> {
         Self { state, people: catalog.people(catalog.unit_domain_of(budget)), seen }
     }
 
-    /// What an entry is of this budget for the reader; `None` if it is not charged to it, or not
-    /// shown.
+    /// The amount of an entry in this budget; `None` if the entry is not charged to it, or not
+    /// shown to the reader.
     fn share(&self, entry: &LedgerEntry) -> Option<Spend> {
         let is_shown = match &self.seen {
             ShownAnalysts::All => true,
@@ -86,8 +86,8 @@ impl<'a> Account<'a> {
 }
 
 impl Vault {
-    /// What each analyst spent of each of these budgets on each day, as this reader sees it; by
-    /// budget, day and analyst.
+    /// The spending of each analyst from each of these budgets on each day, as this reader sees it,
+    /// by budget, day and analyst.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if the ledger was altered, or the file cannot be read.
@@ -123,7 +123,7 @@ impl Vault {
         Ok(spent.collect())
     }
 
-    /// What was spent of each of these budgets in the last days, as this reader sees it, in the
+    /// The amount spent of each of these budgets in the last days, as this reader sees it, in the
     /// order of the budgets.
     ///
     /// # Errors
@@ -152,8 +152,8 @@ impl Vault {
         Ok(states.iter().map(of).collect())
     }
 
-    /// Visits the entries that count for these budgets, the newest page first, up to the first page
-    /// without an entry that is wanted.
+    /// Visits the entries that count for these budgets, newest page first. It stops at the first
+    /// page without a wanted entry.
     fn walk(
         &self,
         states: &[BudgetState],

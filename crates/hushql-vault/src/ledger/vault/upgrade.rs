@@ -1,11 +1,11 @@
 //! Upgrades a vault to the present format.
 //!
 //! In: a vault of this or another format. Out: the vault, opened, in the present format. Format 1
-//! is the first: there is no older format to carry over, and a vault of any other number is refused
-//! and stays as it is.
+//! is the first one, so there is no older format to convert. A vault of any other format is refused
+//! and stays unchanged.
 //!
-//! A change of the tables raises [`VERSION`](crate::ledger::version::VERSION), and reads the tables
-//! of the format before it here.
+//! A change of the tables must raise [`VERSION`](crate::ledger::version::VERSION), and read the
+//! tables of the earlier format here.
 
 use std::path::Path;
 

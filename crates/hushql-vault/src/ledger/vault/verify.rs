@@ -1,7 +1,7 @@
 //! Verifies a whole vault, from its first entry to its last.
 //!
-//! In: an open vault. Out: its size, or the first damage that is found. Opening a vault reads only
-//! the declarations, the newest checkpoint and the entries after it. This reads everything.
+//! In: an open vault. Out: its size, or the first damage found. Opening a vault reads only the
+//! declarations, the newest checkpoint and the entries after it. This reads everything.
 //!
 //! ```text
 //! SQLite's own check ─▶ entries 1 … n, each checkpoint on the way ─▶ seals, budgets, declarations
