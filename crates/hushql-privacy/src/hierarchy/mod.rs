@@ -5,8 +5,8 @@
 //! public keys, so it costs nothing, and no privacy rests on it.
 //!
 //! ```text
-//! level 0         10           10.33         one total and two regions, each drawn with the same variance: they
-//! level 1      5      6     4.67  5.67       disagree by 1, of which each takes a third
+//! level 0         10           10.33         a total and two regions, drawn with the same variance: they
+//! level 1      5      6     4.67  5.67       disagree by 1, and each number takes a third of that
 //! ```
 
 mod noise;
