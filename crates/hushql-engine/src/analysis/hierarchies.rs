@@ -77,7 +77,7 @@ pub(crate) fn hierarchies(parts: &[PrivateAggregate]) -> Result<Vec<Hierarchy>, 
 /// Refuses a release whose numbers in one set are not the sums of the numbers in a finer set.
 fn adds_up(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
     let text = measure.clause.text.as_str();
-    // If the engine found the bound, the text says so behind the written clause.
+    // If the engine found the bound, the text says so after the written clause.
     let text = text.split_once(", released at ").map_or(text, |(written, _)| written);
     let keys = part.key_names().join(", ");
     let refused = |reason, clause: &str, message: String, hint: String| {

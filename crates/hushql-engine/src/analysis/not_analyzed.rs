@@ -4,6 +4,7 @@
 //! instead. A missing range is a refusal, too, unless the engine can find the range first. An inner
 //! aggregate over many units is a refusal unless it can be released. A fault is a bug of the
 //! engine: a plan that it built does not hold.
+//!
 //! ```text
 //! SUM(price), price without a range   →  NoRange: the caller finds bounds, or refuses with HQ007
 //! SELECT price FROM orders            →  Refused: HQ001

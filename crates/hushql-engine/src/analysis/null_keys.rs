@@ -14,7 +14,7 @@ use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::dialect::Finding;
 
 impl PrivateAggregate {
-    /// The keys that can be NULL without a group for NULL, and whether they are texts.
+    /// The keys that can be NULL although NULL has no group, and whether they are texts.
     pub(crate) fn keys_without_null(&self) -> impl Iterator<Item = (&str, bool)> {
         // The histogram that finds a bound has no group for NULL, and needs none.
         let counts = self
@@ -40,8 +40,8 @@ impl PrivateAggregate {
     }
 }
 
-/// One sentence about the keys of all private aggregates of a query that can be NULL without a
-/// group for NULL.
+/// One sentence about the keys of all private aggregates of a query that can be NULL although NULL
+/// has no group.
 pub(crate) fn null_key_note(parts: &[PrivateAggregate]) -> Option<String> {
     let mut named: Vec<(&str, bool)> = Vec::new();
     for key in parts.iter().flat_map(PrivateAggregate::keys_without_null) {

@@ -149,7 +149,7 @@ impl PrivateAggregate {
         self.unknown_partitions.as_ref()
     }
 
-    /// The same, so that the caller can set the number that is compared with the threshold.
+    /// The same, for a caller that sets the number that is compared with the threshold.
     pub(crate) fn unknown_partitions_mut(&mut self) -> Option<&mut UnknownPartitions> {
         self.unknown_partitions.as_mut()
     }
@@ -199,6 +199,7 @@ impl PrivateAggregate {
 
 /// Cuts an aggregate over private rows out of its query.
 ///
+/// # Guarantee
 /// The input carries the unit of every row. The keys are public. Each measure's sensitivity holds
 /// for the bounds that the plan's operators enforce.
 ///
@@ -510,7 +511,7 @@ fn numeric(
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();
     let mut clause = call.clause.clone();
-    // FILTER narrows what its aggregate sees.
+    // FILTER restricts the rows of its aggregate.
     let padded = padded_unit(call, aggregate, frame.flow);
     let present = padded.cloned().map(Expr::is_not_null);
     let filter = present.into_iter().chain(call.params.filter.as_deref().cloned());

@@ -166,8 +166,9 @@ impl Splitter<'_> {
         self.steps.truncate(steps);
     }
 
-    /// Refuses the target of a selection beside it. The target's value is the answer of the
-    /// selection; a second copy would be the key of every candidate.
+    /// Refuses a SELECT that shows a selection together with its target. The selection already
+    /// returns the chosen value of the target; beside it, the target would be the key of every
+    /// candidate.
     fn refuse_target_beside_selection(&self, plan: &LogicalPlan) -> Result<(), Refusal> {
         let mut below = plan;
         let aggregate = loop {
@@ -254,7 +255,7 @@ impl Splitter<'_> {
         .into())
     }
 
-    /// The least number of rows of a rewritten plan that shows whole released tables.
+    /// A lower bound on the number of rows of a rewritten plan that shows whole released tables.
     fn rows(&self, plan: &LogicalPlan) -> Option<u64> {
         match plan {
             LogicalPlan::Projection(projection) => self.rows(&projection.input),

@@ -1,5 +1,5 @@
-//! How far each number of the answer can be off: the error by noise, carried through the public
-//! plan.
+//! How far each number of the answer can be off: the error that noise causes, carried through the
+//! public plan.
 //!
 //! In: the public plan over released tables. Out: the same plan with further columns: for each
 //! number that is computed from released ones, the largest distance to its value without noise. The
@@ -38,8 +38,8 @@ pub(crate) struct ErrorBars {
     plan: LogicalPlan,
     /// For each output, the index of the column with its error.
     places: Vec<Option<usize>>,
-    /// On how many released numbers a result depends: the distinct counts over all results. The
-    /// counts of the interval ends that the query asks for come first.
+    /// For each result, count the released numbers on which it depends. These are the distinct
+    /// counts. The counts of the interval ends that the query asks for come first.
     among: Vec<u64>,
 }
 
@@ -125,8 +125,8 @@ impl ErrorBars {
         &self.places
     }
 
-    /// On how many released numbers a result depends: the distinct counts. This is the order of the
-    /// columns behind a released table.
+    /// For each result, count the released numbers on which it depends. These are the distinct
+    /// counts, in the order of the columns behind a released table.
     pub(crate) fn among(&self) -> &[u64] {
         &self.among
     }

@@ -27,7 +27,7 @@ pub(crate) struct Trace {
     pub(crate) raw: Option<Raw>,
     /// The private table's column that holds these values.
     pub(crate) origin: Option<Origin>,
-    /// The scan of that table that it comes from. In one row here, all columns from one scan belong
+    /// The number of the scan that it comes from. In one row here, all columns from one scan belong
     /// to one row of the table.
     pub(crate) reading: usize,
     /// The plan of public rows that it comes from, and its name there.
@@ -67,8 +67,8 @@ pub(crate) struct OfUnit {
     pub(crate) alike: bool,
     /// True if it numbers the rows of a unit from 1, without repetition.
     pub(crate) numbers: bool,
-    /// The largest number of a unit's rows on which it is NULL. Only rows without a match in an
-    /// outer join are NULL.
+    /// The most rows of a unit on which it is NULL, if it is NULL only on rows without a match in
+    /// an outer join.
     pub(crate) unmatched: Option<u64>,
 }
 

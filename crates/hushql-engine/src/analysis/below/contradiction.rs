@@ -27,8 +27,8 @@ use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 
-/// Refuses a filter with a comparison that no listed text of its column, or no number in its
-/// column's range, satisfies. Refuses alternatives if this is true of all of them.
+/// Refuses a filter that no row can pass, because no listed text of a column, or no number in its
+/// range, satisfies a comparison. Alternatives (OR) are refused if each of them would be.
 ///
 /// # Errors
 /// The refusal.

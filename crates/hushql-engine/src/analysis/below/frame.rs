@@ -14,8 +14,8 @@ use num_traits::ToPrimitive;
 
 use crate::analysis::expr::facts::rational;
 
-/// The largest number of rows that a frame may reach to either side. A much larger number
-/// overflows, but only if there are rows.
+/// The largest number of rows that a frame may reach to either side. A much larger number would
+/// overflow, but only if there are rows.
 const MOST_AWAY: i64 = 1 << 31;
 
 /// The reason why the frame of a window is not allowed, if there is one.

@@ -560,8 +560,8 @@ fn rows_of(
             let mut fans = times(left, one(once.right, r_or_one));
             if !outer {
                 for (table, fan) in times(right, one(once.left, l)) {
-                    // A table that is read on both sides contributes two rows here, so it has no
-                    // fan.
+                    // A table that is read on both sides contributes two rows to each row here, so
+                    // it has no fan.
                     if fans.remove(&table).is_none() {
                         fans.insert(table, fan);
                     }

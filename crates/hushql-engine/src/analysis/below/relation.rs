@@ -77,8 +77,8 @@ struct OfRaw {
 }
 
 /// True if a comparison on a file's column also drops the values beyond an end, because it compares
-/// the same column in the same direction. If the original condition says more than that, it is also
-/// computed on the enforced column, where it does not hold for NULL.
+/// the same column in the same direction. If this comparison is weaker than the original condition,
+/// the condition is also computed on the enforced column, where it does not hold for NULL.
 fn leaves_out(said: &Expr, end: &Expr) -> bool {
     let (Expr::BinaryExpr(said), Expr::BinaryExpr(end)) = (said, end) else { return false };
     let alike = |ops: [Operator; 2]| ops.contains(&said.op) && ops.contains(&end.op);

@@ -29,7 +29,7 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
 
-/// The rows that lead from the columns to which a link refers to the unit.
+/// The rows that connect the referenced columns of a link with the unit.
 struct Chain {
     plan: LogicalPlan,
     keys: Vec<String>,

@@ -4,6 +4,7 @@
 //! In: the declarations of the tables that are read. Out: a [`UnitScope`], which joins, unions and
 //! per-unit aggregates combine. If a column identifies the unit, the bounding operator enforces the
 //! number of rows. If each row is a unit, the number is a fact that every operator must preserve.
+//!
 //! ```text
 //! visits, MAX ROWS 20                 patient_id, at most 20 rows/unit
 //! visits ⋈ wards (each ward twice)    patient_id, at most 40 rows/unit

@@ -204,7 +204,8 @@ impl Ordered {
     }
 }
 
-/// Columns that are computed below a window, because the planner loses an order by a comparison.
+/// Columns that are computed below a window, because the planner loses track of orders by
+/// comparisons.
 struct Computed {
     prefix: String,
     columns: Vec<Expr>,
@@ -390,7 +391,7 @@ fn shift(
 /// The frame of FIRST_VALUE and LAST_VALUE, in which one row is the first or the last.
 ///
 /// # Errors
-/// Refuses a frame of peers that ends where the value is picked: in a total order, no two rows are
+/// Refuses a frame in which peers define the end that is picked: in a total order, no two rows are
 /// peers.
 fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
     let frame = &function.params.window_frame;
@@ -440,7 +441,7 @@ fn ordered_by(
     Ok(order_by)
 }
 
-/// The facts about a count over a unit's rows that begins with `lo`.
+/// The facts about a count of a unit's rows, which starts at `lo`.
 ///
 /// The number of rows is declared and bounded above the window, so nothing may fail here if a
 /// person has more rows.

@@ -28,8 +28,8 @@ pub(crate) struct Group {
     pub(crate) facts: Facts,
     /// True if its keys are computed. A release may then ask for the keys in the data instead.
     pub(crate) computed: bool,
-    /// The keys that rows can have if they meet the conditions of the query, where the conditions
-    /// tell.
+    /// The keys that rows can have if they meet the conditions of the query; `None` if the
+    /// conditions do not determine them.
     pub(crate) passing: Option<Vec<ScalarValue>>,
     /// Its index among the columns.
     pub(crate) column: usize,

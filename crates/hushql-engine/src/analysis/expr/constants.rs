@@ -50,8 +50,8 @@ pub(crate) fn check_listed(whole: &Expr, scope: &Scope) -> Result<(), Refusal> {
     let among = shown.join(", ") + if is_cut { ", …" } else { "" };
     let hint = match nearest(stranger, listed.iter().map(String::as_str)) {
         Some(meant) => format!("{} in place of {}", quoted(&meant), quoted(stranger)),
-        // A list of texts is often written for several tables. One of its texts that resembles no
-        // listed value is not taken for a typing error.
+        // One list of texts is often written for several tables. So a text in it that resembles no
+        // value of this column is accepted.
         None if wanted.len() > 1 => return Ok(()),
         None => format!("one of {among} in place of {}", quoted(stranger)),
     };

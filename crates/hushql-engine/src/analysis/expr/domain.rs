@@ -35,7 +35,6 @@ pub struct DomainError(String);
 /// A column as the scan of its private table returns it.
 ///
 /// # Guarantee
-/// # Guarantee
 /// For every value that the column's type can hold, the expression's value is NULL or lies in the
 /// domain, and satisfies the facts.
 ///
@@ -277,8 +276,8 @@ pub(crate) enum Change {
 pub(crate) struct SameOfRaw {
     /// The literal of this comparison.
     pub(crate) literal: ScalarValue,
-    /// A second comparison, at the open end of the first: values beyond that end become NULL. Any
-    /// other check that drops these values can replace it.
+    /// A second comparison, at the open end of the first. It drops the values beyond that end,
+    /// because they become NULL. Any other check that drops them can replace it.
     pub(crate) beyond: Option<(Operator, ScalarValue)>,
 }
 

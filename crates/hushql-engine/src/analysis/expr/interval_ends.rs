@@ -48,7 +48,8 @@ impl EndCall {
 pub(crate) struct CalledEnds {
     /// The plan.
     pub(crate) plan: LogicalPlan,
-    /// On how many released numbers a call depends: the distinct counts over all calls, ascending.
+    /// For each call, count the released numbers on which it depends. These are the distinct
+    /// counts, ascending.
     pub(crate) among: Vec<u64>,
     /// The calls, each once.
     pub(crate) told: Vec<EndTold>,
@@ -98,7 +99,8 @@ pub(crate) enum EndWorth {
     /// In each row, the number without noise is outside the two ends with a probability of at most
     /// 5 %.
     Whole,
-    /// The same, but only as the number was drawn: the ends decide which rows are shown.
+    /// The same, for the number as it was drawn. But the ends decide which rows are shown, and
+    /// among the shown rows more may be wrong.
     Drawn,
     /// The end is NULL: the number itself decides which rows are shown.
     Nothing,

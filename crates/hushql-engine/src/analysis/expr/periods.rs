@@ -149,7 +149,8 @@ fn values(values: Vec<ScalarValue>) -> KeySource {
     KeySource::Values(Arc::new(values))
 }
 
-/// A number of ticks that no period of a kind is shorter than. Steps of this length skip no period.
+/// At most the length of the shortest period of a kind, in ticks. Steps of this length skip no
+/// period.
 fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
     let day = ticks_a_day(data_type)?;
     let step = match finest {
@@ -186,7 +187,7 @@ pub(crate) fn days(x: &Facts, from: &DataType) -> Option<KeySource> {
 }
 
 /// The first and the last moment of a range that is declared or stated in the query, see
-/// [`is_asked`].
+/// [`is_asked`]; `None` for other ranges.
 pub(crate) fn declared(x: &Facts, data_type: &DataType) -> Option<(i64, i64)> {
     let asked = ends(&x.range)?;
     is_asked(x, data_type, asked).then_some(asked)
@@ -398,8 +399,8 @@ mod tests {
         assert_eq!(days(&range, &seconds), Some(KeySource::Integers(-1, 1)));
     }
 
-    /// A domain may reach the calendar's end. A range that only a condition gives may not, and
-    /// neither may the range of a column without a domain.
+    /// A domain may reach the calendar's end. A range from a condition alone may not, and neither
+    /// may the range of a column without a domain.
     #[test]
     fn the_calendars_own_ends_are_not_declared() {
         let date = DataType::Date32;

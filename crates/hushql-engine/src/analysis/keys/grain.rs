@@ -31,7 +31,8 @@ use crate::functions::{
 /// The part of a moment on which an expression depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grain {
-    /// The longest period on whose moments the expression always has one value; a day at most.
+    /// The period within which the expression has one value, such as an hour. It is never longer
+    /// than a day.
     finest: Finest,
     /// True if the expression treats two years alike whenever they have the same number of days and
     /// begin on the same weekday.
@@ -57,12 +58,13 @@ impl Grain {
         }
     }
 
-    /// True if values that are enough for this grain are enough for the other one.
+    /// True if values that tell all results of this grain apart also tell those of the other grain
+    /// apart.
     pub(crate) fn decides(self, other: Self) -> bool {
         self.and(other) == self
     }
 
-    /// True if the expression recurs in all similar years.
+    /// True if the expression treats all similar years alike.
     pub(crate) fn is_cyclic(self) -> bool {
         self.is_cyclic
     }

@@ -123,7 +123,7 @@ fn no_public_key(key: &str) -> Refusal {
 }
 
 /// The facts about a key on the rows that meet the conditions, and the keys that a column can have
-/// there, if the conditions tell.
+/// there, if the conditions determine them.
 fn narrowed(
     expr: &Expr,
     mut facts: Facts,

@@ -45,8 +45,8 @@ const FEW: usize = 4_096;
 /// The most values that are tried if conditions restrict the columns by nothing but ranges.
 const MOST_UNASKED: usize = 50_000;
 
-/// The keys of an expression that rows can have if they meet the conditions, if it has finitely
-/// many.
+/// The keys of an expression, if it has finitely many. Only the keys of rows that meet the
+/// conditions are included.
 ///
 /// # Guarantee
 /// On every row of the scope the expression is NULL, NaN, or one of the keys. This includes moments

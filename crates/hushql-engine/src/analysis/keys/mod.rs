@@ -91,7 +91,7 @@ impl KeySpace {
     }
 
     /// The combinations of the columns' keys. If several columns come from the same public rows,
-    /// only the combinations that occur there. In the order of all combinations.
+    /// only the combinations that occur there. They keep the order of all combinations.
     ///
     /// # Guarantee
     /// As for [`KeySpace::product`]. The combinations depend only on the query, the declarations

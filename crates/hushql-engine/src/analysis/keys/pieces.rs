@@ -31,7 +31,7 @@ use crate::analysis::expr::periods::is_asked;
 use crate::analysis::expr::shape::{is_temporal, type_of, unit_of};
 use crate::privacy::Rational;
 
-/// The number of values between which a change is searched at once.
+/// The number of values that one step of the search compares.
 const AT_ONCE: i128 = 512;
 
 /// The largest number of cuts that are searched.

@@ -103,7 +103,7 @@ pub enum CandidateSource {
         /// How scores are computed.
         score: LineScore,
     },
-    /// Values of a group key whose keys are not declared.
+    /// Values of a group key that are not declared.
     Unknown {
         /// The largest number of candidates that one unit has.
         per_unit: u64,

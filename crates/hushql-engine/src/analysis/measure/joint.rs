@@ -5,6 +5,7 @@
 //! pairs (x, y), and the products that each pair adds. A row counts if both values are present. Let
 //! X = x − lo and W = hi − lo in steps of x, and Y and V likewise for y. The entries of a row are
 //! the terms of
+//!
 //! ```text
 //! COVAR                          ((W − X) + X)·((V − Y) + Y)        4 entries, their sum W·V
 //! REGR_SLOPE, REGR_INTERCEPT     ((W − X) + X)²·((V − Y) + Y)       6 entries, their sum W²·V

@@ -75,7 +75,7 @@ pub enum Input {
 /// The columns of one candidate's aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TermColumns {
-    /// The least that a row adds to the sum, in units of the measure's grid. No row adds less.
+    /// The least that a row adds to the sum, in units of the measure's grid.
     pub lo: i128,
     /// The most that a row adds.
     pub hi: i128,

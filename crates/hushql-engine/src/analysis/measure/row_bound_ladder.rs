@@ -93,7 +93,7 @@ pub(crate) fn ladder(
 /// # Guarantee
 /// Two measures have the same rows if they have the same argument and FILTER: the rows with a
 /// value. A COUNT(*) has the same rows as a measure whose argument is never NULL. One of them
-/// chooses for all, and none follows a follower. A sum beside other numbers is bounded by rows:
+/// chooses for all, and all others follow this one. A sum beside other numbers is bounded by rows:
 /// with shares of at most τ rows of values of at most b in magnitude, a unit changes it by at most
 /// τ·b in L1. Sums of different values alone share nothing, because a bound on one sum does not
 /// tell how many units exceed it on another. The sharing follows from the query and the catalog.

@@ -38,13 +38,13 @@ pub struct UnknownPartitions {
     pub least: u64,
     /// True if a unit is counted in every group in which it has rows.
     pub covers: bool,
-    /// What the compared numbers count.
+    /// The kind of the compared numbers.
     pub compares: Compares,
     /// The released numbers that may be compared instead.
     pub released: Vec<Released>,
 }
 
-/// What the numbers count that are compared with a threshold.
+/// The kind of number that is compared with a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compares {
     /// Units, each with one row in a group.
@@ -84,7 +84,7 @@ impl Compares {
 pub struct Released {
     /// The index of the measure.
     pub measure: usize,
-    /// What it counts.
+    /// The kind of its number.
     pub compares: Compares,
     /// Its bounds.
     pub limits: ContributionBounds,
@@ -112,8 +112,8 @@ impl UnknownPartitions {
     /// counter's own limits.
     ///
     /// # Errors
-    /// Refuses several releases that state δ, units with several rows in a group, and groups of a
-    /// unit that nothing bounds.
+    /// Refuses several releases that state δ, units with several rows in a group, and an unbounded
+    /// number of groups of a unit.
     pub(crate) fn for_measures(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
         let payer = payer(measures)?;
         if subject.is_row() && subject.max_rows() != Some(1) {

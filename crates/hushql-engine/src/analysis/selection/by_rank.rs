@@ -202,8 +202,8 @@ pub(crate) struct ScoredAxis {
     pub(crate) largest: u128,
     /// The range of the scores' change by one unit in one group.
     pub(crate) range: u128,
-    /// For revenues: the largest quantity of a row. A row changes a score by at most this times its
-    /// price.
+    /// For revenues: the largest quantity of a row. A row changes the score of a price by at most
+    /// this quantity times the price.
     pub(crate) prices_times: Option<u128>,
 }
 

@@ -29,8 +29,8 @@ pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prio
     }
 }
 
-/// How the selections of the outer groups share the cost. Refuses groups of a unit that nothing
-/// bounds.
+/// How the selections of the outer groups share the cost. Refuses if nothing bounds the number of
+/// groups of a unit.
 pub(crate) fn shared(
     limits: &ContributionBounds,
     frame: &MeasureFrame<'_>,

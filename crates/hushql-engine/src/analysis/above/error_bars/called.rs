@@ -188,7 +188,8 @@ impl Replacing<'_> {
         worth
     }
 
-    /// The count of released numbers for the next call. `before` calls of its node come first.
+    /// The count of released numbers for the next call. `before` is the number of earlier calls of
+    /// its node.
     fn next_level(&self, before: usize) -> u64 {
         let at = self.numbers.len() + before;
         self.levels.and_then(|levels| levels.get(at)).copied().unwrap_or(1)
