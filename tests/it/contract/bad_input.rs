@@ -258,7 +258,7 @@ fn a_parquet_file_that_is_cut_later_is_refused_for_nothing() {
     let ask = "SELECT LAPLACE(eps=1000) COUNT(*) AS n FROM t";
     assert_eq!(study.answers(ask)[0]["rows"][0][0], 1_000);
     study.write("t.parquet", &whole[..whole.len() - 9]);
-    refused(&study, &[(ask, 3, &["HQ028", "t", "no longer of its format"])]);
+    refused(&study, &[(ask, 3, &["HQ028", "t", "no longer in its format"])]);
     study.write("t.parquet", "");
     refused(&study, &[(ask, 3, &["HQ028"])]);
     fs::remove_file(study.path("t.parquet")).unwrap();

@@ -259,8 +259,8 @@ async fn lines_that_are_no_rows_are_told_to_their_owner() {
 async fn cells_that_do_not_fit_are_told_to_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let owner = Engine::in_memory().unwrap().owner();
-    let sev = "2 cells are no BIGINT in sev, and NULL";
-    let day = "1 cell is no DATE in day, and NULL";
+    let sev = "2 cells are not BIGINT in sev: read as NULL";
+    let day = "1 cell is not DATE in day: read as NULL";
     for (name, bytes, told) in [
         ("a.csv", "id,sev,day\n1,5.0,2025-01-02\n2,,\n3, 4 , 2025-01-03 \n", vec![]),
         ("b.csv", "id,sev,day\n1,\"68,30\",2025-01-02\n2,x,\n3,4,2025-01-03\n", vec![sev]),
@@ -275,7 +275,7 @@ async fn cells_that_do_not_fit_are_told_to_their_owner() {
         done(&owner, &create).await;
         let said = done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
         assert!(told.iter().all(|text| said.contains(text)), "{name}: {said}");
-        assert_eq!(said.matches(", and NULL").count(), told.len(), "{name}: {said}");
+        assert_eq!(said.matches(": read as NULL").count(), told.len(), "{name}: {said}");
         // The history has the declaration alone.
         let history = owner.query("SELECT * FROM hushql.ledger").await.unwrap().to_string();
         assert!(!history.contains("cell"), "{history}");

@@ -61,10 +61,12 @@ impl Session {
     }
 
     /// Creates a file for answers, or for what a program makes of them, by the rules of
-    /// `COPY … TO`: an owner's anywhere, an analyst's in the export folder that the owner declared,
-    /// by a plain name. No link is followed, and no file is overwritten.
+    /// `COPY … TO`. An owner may create it anywhere. An analyst may create it in the export folder
+    /// that the owner declared, under a plain name. No link is followed, and no file is
+    /// overwritten.
     ///
-    /// Create the file before the query is charged, so that what cannot be written is not paid for.
+    /// Create the file before the query is charged, so that nobody pays for an answer that cannot
+    /// be written.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -80,7 +82,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Refused`] for an analyst without an export folder, and for a name that is not
-    /// plain; [`Error::Catalog`] where the file exists or cannot be created.
+    /// plain; [`Error::Catalog`] if the file exists or cannot be created.
     pub fn create_file(&self, path: &str) -> Result<AnswerFile, Error> {
         let target = self.told(self.target(path, "a plain name, such as answer.csv"))?;
         Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
@@ -153,7 +155,7 @@ pub struct AnswerFile {
 }
 
 impl AnswerFile {
-    /// Writes a text behind what is in the file; what is there stays if this fails.
+    /// Appends a text to the file. If this fails, the file stays as it was.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -174,7 +176,7 @@ impl AnswerFile {
         self.session.told(written)
     }
 
-    /// Whether Parquet has types for all columns of an answer: ask before the query is charged.
+    /// Whether Parquet has types for all columns of an answer. Ask before the query is charged.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -194,7 +196,7 @@ impl AnswerFile {
         fits(CopyFormat::Parquet, schema)
     }
 
-    /// Writes an answer as Parquet, which is all that the file then holds.
+    /// Writes an answer as Parquet. The file then holds nothing else.
     ///
     /// ```
     /// # use hushql_engine as hushql;

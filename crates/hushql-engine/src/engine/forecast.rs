@@ -13,10 +13,10 @@ use crate::exec::{columns_of, under};
 use crate::privacy::{Cost, Epsilon, ParameterError, Rational, Rho};
 use crate::refusal::{Reason, Refusal};
 
-/// The multiples of what a query spends, as powers of two.
+/// The multiples of a query's ε or ρ, as powers of two.
 const DOUBLINGS: std::ops::RangeInclusive<i32> = -4..=4;
 
-/// What a query would cost, and how accurate it would be at that cost.
+/// A cost of a query, and how accurate the query would be at that cost.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -31,15 +31,15 @@ const DOUBLINGS: std::ops::RangeInclusive<i32> = -4..=4;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// The cost, in the notions that the touched budgets count in.
+    /// The cost, in the notions of the affected budgets.
     pub cost: Cost,
     /// The errors that are known beforehand, by column.
     pub accuracy: Vec<Accuracy>,
 }
 
 impl Session {
-    /// How accurate a query would be if it spent less or more: from a sixteenth to sixteen times
-    /// its ε or ρ, every δ as written. Reads nothing, costs nothing.
+    /// How accurate a query would be if it spent less or more: from a sixteenth of its ε or ρ to
+    /// sixteen times as much, with every δ as written. Reads nothing, costs nothing.
     ///
     /// Costs at which the query would be refused for its noise are left out.
     ///
@@ -105,7 +105,7 @@ fn no_cost() -> Refusal {
     Refusal::new(
         Reason::NoEpsilon,
         "the query",
-        "no release states an eps, and their errors are told for less and more of it",
+        "no release states an eps, so there is no cost to raise or lower",
         "LAPLACE(eps=1) COUNT(*)",
     )
 }

@@ -189,7 +189,7 @@ impl Session {
         };
         let mut fingerprint = logged_in.fingerprint();
         *fingerprint = roles::change_own(&self.inner, name, password, &fingerprint)?;
-        Ok(Some("your password is another one; other connections of your role end".to_owned()))
+        Ok(Some("your password is changed; other connections of your role end".to_owned()))
     }
 }
 

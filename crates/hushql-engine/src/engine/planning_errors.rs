@@ -13,7 +13,7 @@ use crate::refusal::{Reason, Refusal};
 use crate::release::Release;
 
 /// What to write instead of a call that fails on every row.
-const UNFAILING: &str = "aggregates and windows with arguments that they take: a fraction from 0 to 1, a place from 1 on, a default of the column's type";
+const UNFAILING: &str = "arguments that the aggregate or window takes: a fraction from 0 to 1, a position from 1 on, a default of the column's type";
 
 /// Why a query cannot be prepared: it cannot run at the session's site, it has a subquery that
 /// cannot become a join, or, if nothing is private, a constant of it fails.

@@ -24,7 +24,7 @@ use crate::guard;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 
-/// A query that was checked and quoted, and that may be executed, any number of times.
+/// A query that was checked and quoted. It may be executed any number of times.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -65,8 +65,7 @@ impl PreparedQuery {
         SchemaRef::clone(&self.quoted.schema)
     }
 
-    /// What one execution costs, in the notions that the touched budgets count in; zero for what is
-    /// free.
+    /// The cost of one execution, in the notions of the affected budgets; zero for a free query.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -80,9 +79,9 @@ impl PreparedQuery {
         self.quoted.cost
     }
 
-    /// How accurate the released columns will be, as far as it is known before anything is drawn. A
-    /// mean, a variance and an aggregate whose bound is found have no entry here; the answer has
-    /// one.
+    /// How accurate the released columns will be, as far as this is known before the draw. It has
+    /// no entry for a mean, a variance, or an aggregate whose bound is chosen from the data; their
+    /// accuracy comes with the answer.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -96,7 +95,7 @@ impl PreparedQuery {
         &self.accuracy
     }
 
-    /// What the query releases, costs and how accurate it is, as [`Session::explain`] says it.
+    /// What the query releases, what it costs and how accurate it is, as in [`Session::explain`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -110,10 +109,10 @@ impl PreparedQuery {
         &self.explanation
     }
 
-    /// Charges the query and answers it; each execution is charged, and draws noise of its own.
+    /// Charges the query and answers it. Each execution is charged, and draws new noise.
     ///
-    /// The query is planned again with the declarations of now. Where these change its columns, its
-    /// cost, its mechanisms and their sensitivities, or whose budgets pay, nothing is charged.
+    /// The query is planned again under the present declarations. If these change its columns, its
+    /// cost, its mechanisms, their sensitivities, or the budgets that pay, nothing is charged.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -126,7 +125,7 @@ impl PreparedQuery {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::query`], and [`Error::Catalog`] where the query is no longer what was quoted.
+    /// As [`Session::query`], and [`Error::Catalog`] if the query no longer matches its quote.
     pub async fn execute(&self) -> Result<Answer, Error> {
         let (session, clock) = (&self.session, self.session.clock());
         let answer = Box::pin(session.answer(self.query.clone(), Some(&self.quoted), &clock));
@@ -157,8 +156,7 @@ impl PreparedQuery {
 }
 
 impl Session {
-    /// Prepares a query: checks it, and says what it costs and how accurate it will be, before
-    /// anything is charged.
+    /// Prepares a query: checks it, and tells its cost and its accuracy before anything is charged.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -179,9 +177,9 @@ impl Session {
 
     /// Prepares a query with values for its parameters `$1`, `$2`, …
     ///
-    /// A value becomes a literal of the query before anything looks at it: cost and accuracy are
-    /// those of the query with the value written in it. No value is read as SQL. ε, δ, bounds, keys
-    /// and candidates are not parameters.
+    /// A value becomes a literal of the query before the query is bound, so cost and accuracy are
+    /// those of the query with this literal. No value is read as SQL. ε, δ, bounds, keys and
+    /// candidates are not parameters.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -196,7 +194,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::prepare`], and [`Error::Refused`] where parameters and values do not match.
+    /// As [`Session::prepare`], and [`Error::Refused`] if parameters and values do not match.
     pub fn prepare_with<V: Into<Value>>(
         &self,
         sql: &str,

@@ -28,7 +28,7 @@ pub struct TableSchema {
     pub name: String,
     /// Whether it is a view.
     pub is_view: bool,
-    /// The columns; none of a view that cannot be read any more.
+    /// The columns; empty for a view that can no longer be read.
     pub schema: SchemaRef,
 }
 

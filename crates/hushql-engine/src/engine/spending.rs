@@ -11,7 +11,7 @@ use crate::engine::session::Session;
 use crate::error::Error;
 use crate::privacy::Spend;
 
-/// What was spent of a budget on one day.
+/// The spending of a budget on one day.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -29,13 +29,14 @@ pub struct DaySpending {
     pub budget: String,
     /// The day (UTC), such as `2026-03-01`.
     pub day: String,
-    /// The amount, in the measure of the budget.
+    /// The amount, in the notion that the budget counts in.
     pub spent: Spend,
 }
 
 impl Session {
-    /// What was spent of each budget on each day, by budget and day. Of a budget with slices, an
-    /// analyst sees the own share. Charges of programs that stored no time are left out.
+    /// The spending of each budget on each day, by budget and day. If a budget has slices, an
+    /// analyst sees only their own share. Charges without a time, from programs that stored none,
+    /// are left out.
     ///
     /// ```
     /// # use hushql_engine as hushql;

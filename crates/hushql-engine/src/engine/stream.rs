@@ -24,10 +24,10 @@ use crate::engine::session::{Session, not_a_query};
 use crate::error::Error;
 use crate::guard;
 
-/// The answer to a query, whose rows come batch by batch; it is a [`Stream`] of them.
+/// The answer to a query, as a [`Stream`] of batches.
 ///
-/// The query is charged, and its noise drawn, before the stream exists. The time limit of the
-/// statement goes on while the stream is read. A stream that is dropped early costs what it costs
+/// The query is charged, and its noise drawn, before the stream exists. The statement's time limit
+/// also covers reading the stream. A stream that is dropped early costs as much as one that is read
 /// to the end.
 ///
 /// ```
@@ -77,8 +77,8 @@ impl AnswerStream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Execution`] where the rest cannot be computed, is too large or takes too long;
-    /// [`Error::Catalog`] where a table that was read as a public one was declared anew.
+    /// [`Error::Execution`] if the rest cannot be computed, is too large or takes too long;
+    /// [`Error::Catalog`] if a table that was read as a public one was declared anew.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
         self.batches.next().await
     }
@@ -97,7 +97,7 @@ impl AnswerStream {
         SchemaRef::clone(&self.head.schema)
     }
 
-    /// How accurate the released columns are, as [`Answer::accuracy`] says it.
+    /// How accurate the released columns are, as in [`Answer::accuracy`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -111,7 +111,7 @@ impl AnswerStream {
         &self.head.accuracy
     }
 
-    /// Notes for the reader, as [`Answer::notes`] gives them.
+    /// Notes for the reader, as in [`Answer::notes`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -125,7 +125,7 @@ impl AnswerStream {
         &self.head.notes
     }
 
-    /// What the query cost; `None` for what cost nothing.
+    /// What the query cost; `None` for a free query.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -155,8 +155,8 @@ impl fmt::Debug for AnswerStream {
 }
 
 impl Session {
-    /// Answers a query batch by batch: for public tables and joins with them, whose rows may be
-    /// many.
+    /// Answers a query batch by batch. This suits public tables and joins with them, which may have
+    /// many rows.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct StoredSynthetic {
     /// The method with its parameters, as in the charge.
     pub(super) method: String,
-    /// The noise: Laplace, Gaussian, or none.
+    /// The word for the noise: Laplace, Gaussian, or no.
     pub(super) noise: String,
     /// The noisy number of rows, or of persons.
     pub(super) total: f64,

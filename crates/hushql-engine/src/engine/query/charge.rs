@@ -55,7 +55,7 @@ impl Session {
     ) -> Result<Paid, Error> {
         if quoted.is_some_and(|quoted| !ready.keeps(quoted)) {
             return Err(Error::catalog(
-                "the declarations have changed since this query was prepared: its columns, its cost or its releases would be others now; nothing was charged: prepare it again",
+                "the declarations have changed since this query was prepared: its columns, its cost or its releases would be different now; nothing was charged: prepare it again",
             ));
         }
         let (due, prepared) = ready.into_parts();

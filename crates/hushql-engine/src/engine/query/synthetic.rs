@@ -60,7 +60,7 @@ impl DueRows {
         &self.release
     }
 
-    /// The cost, in the notions that the touched budgets count in.
+    /// The cost, in the notions of the affected budgets.
     pub(crate) fn cost(&self) -> Cost {
         self.cost
     }

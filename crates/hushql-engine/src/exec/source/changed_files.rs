@@ -56,8 +56,7 @@ pub(super) fn verified_again(table: &Table) -> String {
 /// What an owner writes after a single file changed.
 pub(super) fn declared_again(table: &Table) -> String {
     let name = quoted(&table.name);
-    let refresh =
-        format!("the owner states that its rows are those of now: ALTER TABLE {name} REFRESH");
+    let refresh = format!("the owner declares its present rows: ALTER TABLE {name} REFRESH");
     // A bound must be verified for each content.
     if table.unit().is_some_and(Unit::is_bounded) {
         return refresh;

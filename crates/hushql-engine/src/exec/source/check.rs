@@ -288,7 +288,7 @@ impl OpenFiles {
             (FileFormat::Csv | FileFormat::Json, _) => true,
             (FileFormat::Parquet | FileFormat::Arrow, shape) => {
                 let now = plain_columns(&held, *format, &shape, &table.name)
-                    .map_err(|_| remade("is no longer of its format"))?;
+                    .map_err(|_| remade("is no longer in its format"))?;
                 same_columns(&now, table, *format)
             }
         };

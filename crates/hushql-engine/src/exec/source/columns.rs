@@ -230,7 +230,7 @@ pub(super) fn common_columns(
 ) -> Result<Option<SchemaRef>, Error> {
     let Some((_, shape)) = files.first() else { return Ok(None) };
     let other = || {
-        let differ = "its files have other columns than each other";
+        let differ = "one of its files has other columns than the others";
         Error::catalog(format!("`{shown}` is not one table: {differ}"))
     };
     let a_file = format!("a file of `{shown}`");

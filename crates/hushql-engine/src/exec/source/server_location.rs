@@ -116,11 +116,11 @@ impl Address {
                 ("sslmode", "verify-full") => has_tls = Some(true),
                 ("sslmode", _) => {
                     return Err(Error::catalog(
-                        "sslmode is verify-full, where the server shows a certificate for its name, or disable: only these say who reads along",
+                        "sslmode is verify-full, for a server that shows a certificate for its name, or disable: with any other value, nobody knows who reads along",
                     ));
                 }
                 _ => {
-                    return Err(wrong("behind ? an address has host, port and sslmode, each once"));
+                    return Err(wrong("after ? an address has host, port and sslmode, each once"));
                 }
             }
         }

@@ -115,7 +115,7 @@ impl Unread {
         for (column, data_type, cells) in unfit {
             let are =
                 if cells == 1 { "1 cell is".to_owned() } else { format!("{cells} cells are") };
-            text.push_str(&format!("; {are} no {data_type} in {column}, and NULL"));
+            text.push_str(&format!("; {are} not {data_type} in {column}: read as NULL"));
         }
         text
     }

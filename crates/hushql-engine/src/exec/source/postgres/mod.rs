@@ -312,7 +312,8 @@ fn told(trouble: Trouble, address: &Address, relation: &Relation) -> String {
         Trouble::Unreachable => format!("no server answers at `{host}`, port {port}"),
         Trouble::Busy => format!("the server at `{host}` takes no more connections now"),
         Trouble::NoUser => {
-            "nobody is named who reads: write LOCATION 'postgresql://user@host:5432/database', or set PGUSER".to_owned()
+            "no user is named: write LOCATION 'postgresql://user@host:5432/database', or set PGUSER"
+                .to_owned()
         }
         Trouble::Refused => format!(
             "the server at `{host}` does not accept the user or the password: give the program the password in PGPASSWORD, or in the file that PGPASSFILE names (else ~/.pgpass), which only you may read (chmod 600)"
@@ -333,10 +334,14 @@ fn told(trouble: Trouble, address: &Address, relation: &Relation) -> String {
             "{relation}, or what it is made of, is on another server, which has no snapshot in common with this one: name that server as the LOCATION"
         ),
         Trouble::NoRight => {
-            format!("the user may not read {relation}: on the server, write GRANT SELECT ON {relation} TO …")
+            format!(
+                "the user may not read {relation}: on the server, write GRANT SELECT ON {relation} TO …"
+            )
         }
         Trouble::Locked => format!("{relation} is locked by somebody who changes it: try again"),
-        Trouble::Failed => format!("the server at `{host}` could not say which columns {relation} has"),
+        Trouble::Failed => {
+            format!("the server at `{host}` could not say which columns {relation} has")
+        }
     }
 }
 
@@ -355,7 +360,7 @@ fn refused(table: &Table, trouble: Trouble) -> Error {
         ),
         Trouble::NoUser | Trouble::Refused | Trouble::NoDatabase => (
             "is on a server that does not let the program in",
-            "the owner starts the program with PGUSER and PGPASSWORD, or a PGPASSFILE, as they are now",
+            "the owner starts the program with the present PGUSER and PGPASSWORD, or PGPASSFILE",
         ),
         Trouble::Untrusted => (
             "is on a server whose certificate is not trusted",
