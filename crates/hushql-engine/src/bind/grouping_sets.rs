@@ -41,6 +41,7 @@ pub(crate) fn set_column() -> String {
 
 /// The plan with one aggregate for each set of keys, and the releases of these aggregates.
 ///
+/// # Guarantee
 /// A release is replaced by one release for each set of its aggregate. Together, these cost no more
 /// than it does: each has an equal share, rounded down. All other parts of the plan keep their
 /// meaning.

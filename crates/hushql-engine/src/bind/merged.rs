@@ -368,6 +368,7 @@ fn renamed(
 
 /// The plan in which each hidden column has its own name again.
 ///
+/// # Guarantee
 /// The rows and columns stay the same. Nothing in the plan depends on the numbers of joins, so a
 /// query with USING means the same plan as one with ON.
 pub(super) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -33,6 +33,7 @@ pub(crate) fn name_of_column(name: &str) -> String {
 
 /// An expression as SQL, with numbers as they were written.
 ///
+/// # Errors
 /// An error for an expression that the planner cannot write as SQL.
 pub(crate) fn as_sql(expr: &Expr) -> Result<String> {
     let sql = Unparser::new(&Quoting).with_pretty(true).expr_to_sql(&with_numbers(expr))?;

@@ -122,6 +122,7 @@ pub(super) fn is_mark(name: &str) -> bool {
 
 /// Takes the mark off a GROUP BY. `None` if it has no mark.
 ///
+/// # Errors
 /// A refusal of sets that are not nested: those of CUBE, GROUPING SETS and several ROLLUPs. Their
 /// smaller sets do not add up to the larger ones.
 pub(super) fn take_consistent(group_by: &mut GroupByExpr) -> Result<Option<Consistent>, Refusal> {

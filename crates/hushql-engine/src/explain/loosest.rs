@@ -3,6 +3,7 @@
 //! In: a measure with its enforced bounds, and its private aggregate. Out: one line of an
 //! explanation, and JSON. The line follows from the factors of the sensitivity, never from data. It
 //! is left out if no factor exceeds 1.
+//!
 //! ```text
 //! MAX ROWS 1000, GROUP BY status (7)     rows=1: Δ₁ = 7 instead of 1000, so the noise is divided by 142
 //! ```
@@ -46,6 +47,7 @@ impl Loosest {
 
 /// The largest factor of a release that can be tightened, if there is one.
 ///
+/// # Guarantee
 /// The result is a function of the query and the declarations. The factor is that of Δ₁ under
 /// Laplace noise, of Δ₂ under Gaussian noise, and of the range of a score on an axis.
 pub(super) fn loosest(

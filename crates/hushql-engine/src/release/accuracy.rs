@@ -74,10 +74,10 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
 
 /// The accuracy of a measure under each bound of its ladder, if it has one, as [`accuracy_among`].
 ///
+/// # Guarantee
 /// Under a given bound, the distance between the drawn number and the number under that bound
 /// without noise exceeds the accuracy with probability at most 0.05/`among`. The noise is drawn
 /// after the bound is chosen, so this holds for every bound.
-/// that is.
 pub(crate) fn accuracies_under_bounds(
     measure: &Measure,
     mechanism: &Mechanism,

@@ -113,6 +113,7 @@ pub(crate) fn erring_less(
 
 /// The mechanism of a choice.
 ///
+/// # Guarantee
 /// All rounds in all outer groups together are ε-private, or (ε, δ)-private if only the data
 /// contain the candidates. The mechanism of one draw is calibrated to the choice's own range times
 /// rounds and groups.

@@ -89,6 +89,7 @@ impl Release {
     /// cost: replayed draws are left out. If several releases are read from one vector, the first
     /// bears the loss of the vector, and the others bear none.
     ///
+    /// # Guarantee
     /// The ε add up to what the releases state. Each loss is that of a whole draw. An ε that is
     /// charged piece by piece would have a smaller ρ than its draw, and coupons that are too small
     /// would seem to pay for it.
@@ -149,6 +150,7 @@ impl Release {
     /// After [`Release::draw_apart`]: draws numbers that are not replayed from shared vectors
     /// again, where this makes the error of each of them smaller.
     ///
+    /// # Guarantee
     /// The charge of each number stays the same. The noise of a shared vector is that of the sum of
     /// their ε at most. Replayed numbers stay as they were drawn.
     pub(crate) fn draw_together_again(&mut self) {

@@ -19,6 +19,7 @@ use crate::release::shortfall::{among_pairs, predicted};
 /// impossible, or if its error is certainly not smaller than that of rounds of a selection at the
 /// same ε.
 ///
+/// # Guarantee
 /// The noise has at least the scale Δ₁/ε for the Δ₁ of all scores of all outer groups together. So
 /// all noisy scores together are ε-private (see [`Laplace::calibrate`]), and the result is a
 /// function of them.

@@ -301,6 +301,7 @@ impl Noise<'_> {
 /// The accuracy that follows from the noise of a number: with 95 % confidence, `among` numbers are
 /// all within it.
 ///
+/// # Guarantee
 /// A count or sum is off by more with probability at most β = 5 % over `among`. A mean L +
 /// w·A/(A+B) whose components are off by X and Y is off by |X·B − A·Y|/((A+B)·n̂) with n̂ =
 /// (Â+B̂)/w. That is a weighted mean of the two noises, over n̂, so it exceeds the error of such a

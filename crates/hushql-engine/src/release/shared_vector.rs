@@ -81,6 +81,7 @@ impl Together {
     /// The error at confidence 1 − β of a count or sum, in steps of its own grid, or of each
     /// component of a mean or variance.
     ///
+    /// # Guarantee
     /// The error is larger with probability at most β. A count is off by a sum of two noises, which
     /// has the law of their difference; [`NoisyMax::error_at`] adds up its tails, one for each
     /// side. A sum is off by (lo/w + 1)·X + (lo/w)·Y. If one of the two factors is 0, this is one
@@ -221,6 +222,7 @@ struct Shared {
 /// smaller. Measures that are `done` stay as they are: the one whose number decides which groups
 /// come out, and replayed ones.
 ///
+/// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all measures that read it,
 /// and each measure is charged its ε. So the release is private at what they cost. If a budget
 /// counts ρ, the vector's ε is smaller: its ρ is at most the sum of theirs. If a budget counts
@@ -373,6 +375,7 @@ fn spread(one: &Mechanized) -> Option<f64> {
 /// The largest ε, in units of the ledger, that is at most `most` and whose pure release costs at
 /// most this ρ. `None` if there is none.
 ///
+/// # Guarantee
 /// Charges that add up to `most` in ε and to `rho` in ρ cover a release at this ε: see
 /// [`Loss::pure`], whose ρ grows with ε.
 fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
@@ -390,6 +393,7 @@ fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
 /// The charge of each release of a private aggregate. If several releases are read from one vector,
 /// the first bears the loss of the whole draw.
 ///
+/// # Guarantee
 /// The losses of a vector add up to those of the releases that are read from it. Their ρ is that of
 /// one draw at the sum of their ε, unless the vector's ε was chosen for the sum of their ρ.
 pub(super) fn losses(mechanized: &[Mechanized]) -> Vec<Loss> {

@@ -4,6 +4,7 @@
 //! draws share no vector. A number that was drawn alone is recognised only alone. Without this
 //! split, an AVG that was paid for would be paid for again as soon as someone asks for a COUNT
 //! beside it.
+//!
 //! ```text
 //! AVG(x) was paid for; AVG(x), COUNT(x) are asked for    drawn together: both are paid      apart: AVG is replayed, COUNT is paid
 //! ```

@@ -407,6 +407,7 @@ impl Costs<'_> {
     /// all of δ; with Gaussian noise at (ε, δ/2), it has the rest. Whichever has the lower
     /// threshold is chosen; this depends on C, ε and δ.
     ///
+    /// # Guarantee
     /// In the groups that neighbours share, the counts are ε-DP, or (ε, δ/2)-DP, because a unit
     /// adds 1 to at most C of them. A group of one unit alone comes out with a probability of at
     /// most the threshold's δ. Together, that is at most (ε, δ).

@@ -25,6 +25,7 @@ use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 /// the score from which on a candidate comes out in the other way. If only one candidate is chosen,
 /// the mechanism stays, because a round has a smaller error than noise of its scale.
 ///
+/// # Guarantee
 /// Both have the cost of the choice, and the result is one of them. Noise on all scores is
 /// calibrated to their sensitivity over all candidates of a unit. The threshold is calibrated to
 /// the enforced bounds of its rows and candidates: see [`NoisyKeys`]. The comparison uses the query
@@ -65,6 +66,7 @@ pub(super) fn or_noisy_keys(
 
 /// Noise on all scores with its loss, in those ways that cost no budget more than the rounds.
 ///
+/// # Guarantee
 /// If an ε and a δ are stated, (ε, δ): with Laplace noise the threshold has all of δ, with Gaussian
 /// noise half of it. If every budget counts ρ, and neither ε nor δ is promised, the ρ and the δ
 /// that the rounds would cost.

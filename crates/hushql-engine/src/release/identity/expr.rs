@@ -6,6 +6,7 @@
 //! understood, or that is not a function of its row.
 //!
 //! ```text
+//! x.a > 1 AND b = 2   and   2 = b AND 1 < a      the same bytes
 //! ```
 
 use std::collections::BTreeMap;
