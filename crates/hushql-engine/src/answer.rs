@@ -1,4 +1,4 @@
-//! Stage 8: the answer: rows, how accurate they are, and what they cost.
+//! Stage 8: the answer, with its rows, their accuracy and their cost.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,7 +33,7 @@ pub use accuracy::{Accuracy, AccuracyKind};
 pub use receipt::Receipt;
 pub(crate) use receipt::charges_text;
 
-/// The answer to a query. It prints itself as a table, with its accuracy and its receipt below.
+/// The answer to a query. It prints itself as a table, followed by its accuracy and its receipt.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -50,8 +50,7 @@ pub(crate) use receipt::charges_text;
 pub struct Answer {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    /// For each batch and column, how far its numbers are off at most, where that is told row by
-    /// row.
+    /// For each batch and column, the error of each number, if errors are given row by row.
     errors: Vec<Vec<Option<ArrayRef>>>,
     accuracy: Vec<Accuracy>,
     notes: Vec<String>,
@@ -59,11 +58,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer of rows, each batch with the errors of its columns.
+    /// An answer from batches of rows, each with the errors of its columns.
     pub(crate) fn new(head: Head, rows: Vec<(RecordBatch, Vec<Option<ArrayRef>>)>) -> Self {
         let Head { schema, mut accuracy, mut notes, receipt, without_bound } = head;
         let (batches, errors): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        // A column that is computed from released numbers has the largest error of its rows.
+        // For a column that is computed from released numbers, the accuracy is the largest error of
+        // its rows.
         for (i, field) in schema.fields().iter().enumerate() {
             let own = errors.iter().filter_map(|columns| columns.get(i)?.as_ref());
             let own = own.filter_map(|errors| errors.as_primitive_opt::<Float64Type>());
@@ -95,14 +95,14 @@ impl Answer {
         self.batches.iter().enumerate().map(|(i, batch)| (batch.clone(), errors(i))).collect()
     }
 
-    /// The same answer with one more note.
+    /// Adds a note.
     #[must_use]
     pub(crate) fn noted(mut self, note: String) -> Self {
         self.notes.push(note);
         self
     }
 
-    /// An answer that was read off released numbers, with a note of how.
+    /// An answer that was read from released numbers, with a note that says how.
     pub(crate) fn proposed(batch: RecordBatch, note: String, receipt: Option<Receipt>) -> Self {
         let (accuracy, notes) = (Vec::new(), vec![note]);
         let errors = Vec::new();
@@ -110,7 +110,7 @@ impl Answer {
         Self { schema: batch.schema(), batches: vec![batch], errors, accuracy, notes, receipt }
     }
 
-    /// An answer that no mechanism made: a look at the catalog.
+    /// An answer without a mechanism, such as one about the catalog.
     pub(crate) fn public(batch: RecordBatch) -> Self {
         let (accuracy, notes) = (Vec::new(), Vec::new());
         let (schema, errors) = (batch.schema(), Vec::new());
@@ -145,10 +145,10 @@ impl Answer {
         SchemaRef::clone(&self.schema)
     }
 
-    /// How far each number of a column is off at most, row by row, with 95 %: the noise, not what
-    /// bounding contributions and clamping values cut. `None` for NULL, for what is no number, and
-    /// where no ± can be told. A number that is computed from released ones has the error that
-    /// their errors allow.
+    /// The error of each number of a column, row by row, with 95 %. It covers the noise, not what
+    /// bounding contributions and clamping values cut. `None` for NULL, for values that are not
+    /// numbers, and if no ± is known. A number that is computed from released ones has the error
+    /// that follows from their errors.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -181,8 +181,8 @@ impl Answer {
         })
     }
 
-    /// How accurate the released columns are, each in its worst row; choices that rows are chosen
-    /// by have no entry.
+    /// How accurate the released columns are, each in its worst row. A choice by which rows are
+    /// chosen has no entry.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -197,8 +197,8 @@ impl Answer {
     }
 
     /// What the reader should know beside the rows: which groups are hidden by design, which
-    /// columns have no ± and why, which bounds were found. It follows from the plan and from what
-    /// was released.
+    /// columns have no ± and why, and which bounds were drawn. The notes follow from the plan and
+    /// from the released values.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -212,7 +212,7 @@ impl Answer {
         &self.notes
     }
 
-    /// What is said beside the rows, a sentence each: how accurate the columns are, the notes, and
+    /// The remarks about the rows, one sentence each: the accuracy of the columns, the notes, and
     /// the receipt.
     ///
     /// ```
@@ -230,7 +230,7 @@ impl Answer {
         accuracy.chain(notes).chain(self.receipt.iter().map(|receipt| receipt.to_string()))
     }
 
-    /// The same answer, whose receipt says that this is left.
+    /// Replaces what the receipt says is left.
     pub(crate) fn with_left(mut self, left: Vec<(String, Spend)>) -> Self {
         if let Some(receipt) = &mut self.receipt {
             receipt.left = left;
@@ -238,7 +238,7 @@ impl Answer {
         self
     }
 
-    /// What it cost; `None` for what cost nothing.
+    /// The receipt. `None` if the answer cost nothing.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -267,15 +267,15 @@ impl fmt::Display for Answer {
     }
 }
 
-/// A batch as texts, in which no cell and no name steers the terminal that shows them.
+/// A batch as texts in which no cell and no name can control the terminal that shows them.
 fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let options = FormatOptions::default().with_null("NULL");
     let texts = |array: &ArrayRef| -> Result<ArrayRef, ArrowError> {
         let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
-        // Not `is_null`, by which no entry of a column of the type NULL is.
+        // `is_null` would not do: it is false for every entry of a column of type NULL.
         let nulls = array.logical_nulls();
         let text = |row| match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-            // An empty cell is an empty text.
+            // An empty cell would look like an empty text.
             true => Ok(Some("NULL".to_owned())),
             false => {
                 let text = formatter.value(row).try_to_string()?;
@@ -291,14 +291,14 @@ fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(schema), columns)
 }
 
-/// What is known of an answer before its first row.
+/// What is known about an answer before its first row.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) schema: SchemaRef,
     pub(crate) accuracy: Vec<Accuracy>,
     pub(crate) notes: Vec<String>,
     pub(crate) receipt: Option<Receipt>,
-    /// For each column, why it has no error on any row, if it turns out that it has none.
+    /// For each column, why it has no error, in case it has none on any row.
     pub(crate) without_bound: Vec<&'static str>,
 }
 
@@ -313,7 +313,7 @@ impl Head {
     }
 }
 
-/// The name of a column of numbers whose errors are asked for, and known on no row.
+/// The name of a column of numbers that should have errors, but has none on any row.
 fn column_without_error<'a>(
     schema: &'a SchemaRef,
     column: usize,
@@ -332,11 +332,11 @@ fn column_without_error<'a>(
     numbers.then(|| schema.field(column).name().as_str())
 }
 
-/// What becomes of moments that an interval moves out of the calendar.
+/// The note about moments that an interval moves out of the calendar.
 const BEYOND_CALENDAR: &str = "dates that an interval moves out of the years 0001 to 9999 are NULL where they are a key, a text or the \
      start of a period; compared and subtracted, they are exact";
 
-/// What the reader of the rows should know beside them.
+/// The notes for the reader of the rows.
 fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let analysis = release.analysis();
     let hidden = analysis.parts().iter().enumerate().filter_map(|(i, part)| {
@@ -390,7 +390,7 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let outputs = 0..drawn.schema.fields().len();
     let computed = outputs.filter_map(|output| {
         let field = drawn.schema.field(output);
-        // Ranks and row numbers are of this type.
+        // Ranks and row numbers have this type.
         let is_number = field.data_type().is_numeric() && *field.data_type() != DataType::UInt64;
         let why = release.without_error(output).filter(|_| is_number)?;
         Some(format!("{}: no ±, since {why}", field.name()))
@@ -412,14 +412,14 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
     notes.extend(null_key_note(analysis.parts()));
-    // SELECT, HAVING and ORDER BY may name one sum; each is a release, and what is said of it is
-    // the same.
+    // SELECT, HAVING and ORDER BY may name the same sum. Each is a release, and their notes are
+    // equal.
     let mut said = BTreeSet::new();
     notes.retain(|note| said.insert(note.clone()));
     notes
 }
 
-/// Where a number is mostly noise, and what bounds cut of it.
+/// The notes on one number: where it is mostly noise, and what its bounds cut.
 fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterator<Item = String> {
     let notes = release.analysis().origin(output).and_then(|origin| {
         let part = release.analysis().parts().get(origin.part)?;
@@ -439,7 +439,7 @@ fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterato
     notes.into_iter().flatten().flatten()
 }
 
-/// Whether a released number of a measure is an end of its type, at which larger ones stop.
+/// True if a released number of a measure is an end of its type, where larger numbers are cut off.
 fn is_at_end(drawn: &Drawn, origin: Origin, measures: usize) -> bool {
     let columns = drawn.released.get(origin.part).map_or(&[][..], RecordBatch::columns);
     let first = columns.len().checked_sub(measures);
@@ -447,7 +447,7 @@ fn is_at_end(drawn: &Drawn, origin: Origin, measures: usize) -> bool {
     values.and_then(at_end).is_some()
 }
 
-/// Which bounds were chosen for releases that choose theirs.
+/// The notes on bounds that a release has chosen.
 fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<Item = String> + 'a {
     let parts = release.analysis().parts().iter().zip(&drawn.rungs);
     parts.enumerate().flat_map(|(at, (part, rungs))| {
@@ -456,25 +456,25 @@ fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<It
     })
 }
 
-/// Whether rows come out by the very values that an output shows.
+/// True if the values that an output shows decide which rows come out.
 fn is_chosen(release: &Release, origin: &Origin) -> bool {
     let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
     origin.is_chosen_by || counter == Some(origin.measure)
 }
 
-/// A bound that was found.
+/// A bound that was drawn for an aggregate.
 struct Bound {
-    /// Of what, as written.
+    /// The text of the aggregate, as written.
     text: String,
     value: f64,
-    /// What the aggregate's unit is worth: the bound, or its square.
+    /// The unit in which the aggregate is released: the bound, or its square.
     unit: f64,
-    /// The least noisy count of a bucket that stands out, and whether one did.
+    /// The least noisy count at which a bucket stands out, and whether one did.
     least: i128,
     stands_out: bool,
 }
 
-/// The bound in whose units a measure is released; `None` for a measure in its own.
+/// The bound in whose units a measure is released. `None` for a measure in its own unit.
 fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> Option<Bound> {
     let Some(Finding::InUnits { bound, squared }) = measure.clause.finding else { return None };
     let (part, value, least) = release.analysis().histogram(bound)?;
@@ -491,7 +491,7 @@ fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> Option<Bound
     })
 }
 
-/// How far a number was drawn from the bounded aggregate at most, with 95 %.
+/// The distance from the bounded aggregate that the drawn number keeps with 95 %.
 fn within(
     release: &Release,
     output: usize,
@@ -508,9 +508,9 @@ fn within(
     let predicted = under.unwrap_or(predicted);
     let value = match predicted {
         Predicted::Within(value) => value,
-        // For the group with the fewest rows, by the noisy count: the bound holds for every group.
+        // The bound of the group with the fewest rows, by the noisy count, holds for every group.
         Predicted::WithinOverCount(value) => value / least?,
-        // Every group has a ± of its own; the largest holds for all.
+        // Every group has its own ±. The largest holds for all groups.
         Predicted::Spread { .. } => least?,
         Predicted::Winner { .. }
         | Predicted::WinnerBySize { .. }
@@ -524,20 +524,21 @@ fn within(
     }
     let own = measures.get(measure)?;
     let Some(bound) = bound_of(own, release, drawn) else { return Some(value) };
-    // Back in its own unit, a sum of whole numbers is rounded to one.
+    // A sum of whole numbers is rounded to a whole number when it is converted back to its own
+    // unit.
     let is_whole = drawn.schema.field(output).data_type().is_integer();
     let rounding = if is_whole { 0.5 } else { 0.0 };
     Some(value * bound.unit + rounding).filter(|value| value.is_finite())
 }
 
-/// How accurate an answer will be, as far as it is known before anything is drawn.
+/// The accuracy of an answer, as far as it is known before anything is drawn.
 pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> {
     let analysis = release.analysis();
     let (mean_rows, rungs) = (Vec::new(), Vec::new());
     let (released, values) = (Vec::new(), Vec::new());
     let (schema, batches) = (SchemaRef::clone(schema), Vec::new());
     let drawn = Drawn { schema, mean_rows, rungs, released, values, batches };
-    // The unit of an aggregate whose bound is found is not known yet.
+    // If an aggregate's bound is drawn, its unit is not known yet.
     let in_units = |origin: Origin| {
         let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;
         Some(matches!(measure.clause.finding, Some(Finding::InUnits { .. })))

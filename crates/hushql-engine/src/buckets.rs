@@ -1,9 +1,9 @@
 //! Buckets that grow by powers of two: they locate the values of a column within a factor of two.
 //!
-//! In: a column's type. Out: buckets such that every value of the type falls into exactly one, and
-//! the range that selected buckets cover together. The buckets are public: they depend only on the
-//! type. Integers and decimals are bucketed exactly, in units of their last digit. NULL and NaN are
-//! in no bucket, and infinite floats are in the outermost ones.
+//! In: a column's type. Out: buckets such that every value of the type is in exactly one of them,
+//! and the range that selected buckets cover together. The buckets are public, because they depend
+//! only on the type. Integers and decimals are bucketed exactly, in units of their last digit. NULL
+//! and NaN are in no bucket, and infinite floats are in the outermost ones.
 //!
 //! ```text
 //! SMALLINT:  … [-3, -2] [-1, -1] [0, 0] [1, 1] [2, 3] [4, 7] … [16384, 32767]
@@ -22,12 +22,12 @@ use crate::functions::AxisPlace;
 use crate::mechanism::Laplace;
 use crate::privacy::{Rational, decimal_text};
 
-/// Floats have buckets for magnitudes from 2⁻³² to 2⁶⁴; all smaller ones share a bucket, and so do
-/// all larger ones.
+/// Floats have buckets for magnitudes from 2⁻³² to 2⁶⁴. All smaller values share a bucket, and so
+/// do all larger ones.
 const FLOATS: std::ops::RangeInclusive<i32> = -32..=64;
 
-/// The power of two that stands for the outermost buckets of floats, to which larger values are cut
-/// where a bound is found: neither its square nor 2⁶³ times it is infinite.
+/// The power of two that stands for the outermost buckets of floats. If a bound is drawn, larger
+/// values are cut to it: neither its square nor 2⁶³ times its square is infinite.
 pub(crate) const OUTERMOST: i32 = 480;
 
 /// The buckets of a column, in ascending order.
@@ -38,7 +38,7 @@ pub(crate) struct Buckets {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Ends {
-    /// First and last value of each bucket, in units of 10^−scale.
+    /// The first and last value of each bucket, in units of 10^−scale.
     Units { scale: u8, ends: Vec<(i128, i128)> },
     /// The ends of each bucket, and the smallest float in it.
     Floats(Vec<Floats>),
@@ -52,11 +52,11 @@ struct Floats {
 }
 
 impl Buckets {
-    /// The buckets of a type; `None` for a type that has no magnitudes.
+    /// The buckets of a type. `None` for a type without magnitudes.
     ///
     /// # Guarantee
-    /// Depends on the type alone. Every value of the type but NaN lies in exactly one bucket; there
-    /// are at most 257.
+    /// They depend on the type alone. Every value of the type except NaN is in exactly one bucket.
+    /// There are at most 257 buckets.
     pub(crate) fn for_type(data_type: &DataType) -> Option<Self> {
         let ends = match data_type {
             DataType::Float64 => Ends::Floats(floats(2_f64.powi(OUTERMOST))),
@@ -82,10 +82,10 @@ impl Buckets {
         }
     }
 
-    /// The function from a value to its bucket, as a place among the buckets; 0 is the first.
+    /// The function from a value to the position of its bucket; 0 is the first.
     ///
     /// # Guarantee
-    /// Every value of the type has the number of its bucket; NULL and NaN have NULL.
+    /// Every value of the type has the position of its bucket. NULL and NaN have NULL.
     pub(crate) fn place(&self) -> AxisPlace {
         match &self.ends {
             Ends::Units { ends, .. } => AxisPlace::Units {
@@ -99,13 +99,13 @@ impl Buckets {
         }
     }
 
-    /// The range that the given buckets span, as literals of the column's type; if none is given,
-    /// that of all buckets.
+    /// The range that the given buckets span, as literals of the column's type. If no bucket is
+    /// given, the range of all buckets.
     ///
     /// # Guarantee
-    /// Every value of a given bucket lies in the range, but for doubles beyond ±2⁴⁸⁰, which no sum
-    /// of a few could hold. Integers and decimals are exact: the ends are the first value of the
-    /// first bucket and the last value of the last one.
+    /// Every value of a given bucket is in the range, except doubles beyond ±2⁴⁸⁰ (see
+    /// [`OUTERMOST`]). For integers and decimals the ends are exact: the first value of the first
+    /// bucket and the last value of the last one.
     pub(crate) fn hull(&self, kept: &[usize]) -> (String, String) {
         let all = self.len().saturating_sub(1);
         let first = kept.iter().min().copied().unwrap_or(0).min(all);
@@ -129,9 +129,9 @@ impl Buckets {
     }
 }
 
-/// For the number of a DOUBLE's bucket, the smallest power of two that no value in it exceeds: 2⁻³²
-/// for the bucket of
-/// 0. For the outermost ones it is 2⁴⁸⁰, which larger values exceed.
+/// The smallest power of two that no value of a DOUBLE's bucket exceeds, computed from the bucket's
+/// number. For the bucket of 0 it is 2⁻³². For the outermost buckets it is 2⁴⁸⁰, which larger
+/// values exceed.
 pub(crate) fn reach(bucket: Expr) -> Result<Expr> {
     let zero = FLOATS.map(|_| 1.0).sum::<f64>() + 1.0;
     let number = Expr::Cast(Cast::new(Box::new(bucket), DataType::Float64));
@@ -158,8 +158,8 @@ fn integers(data_type: &DataType) -> Option<(i128, i128)> {
     })
 }
 
-/// Buckets of integers from `lo` to `hi` in units of 10^−scale, with ends at the powers of two of
-/// whole values.
+/// Buckets of integers from `lo` to `hi` in units of 10^−scale. They end at powers of two of whole
+/// values.
 fn units(lo: i128, hi: i128, scale: u8) -> Option<Vec<(i128, i128)>> {
     let one = 10_u128.checked_pow(u32::from(scale))?;
     let most = u128::try_from(hi).ok()?;
@@ -191,7 +191,7 @@ fn units(lo: i128, hi: i128, scale: u8) -> Option<Vec<(i128, i128)>> {
     Some(ends)
 }
 
-/// Buckets of floats up to the type's largest.
+/// Buckets of floats up to the type's largest float.
 fn floats(most: f64) -> Vec<Floats> {
     let edges: Vec<f64> = FLOATS.map(|k| 2_f64.powi(k)).collect();
     let (least, largest) =
@@ -203,7 +203,7 @@ fn floats(most: f64) -> Vec<Floats> {
         _ => None,
     }));
     above.push(Floats { start: largest, lo: largest, hi: most });
-    // A negative bucket mirrors a positive one, including the end that is closer to 0.
+    // A negative bucket mirrors a positive one; the end that is closer to 0 is mirrored, too.
     let mirrored = |i: usize, bucket: &Floats| Floats {
         start: above.get(i + 1).map_or(f64::NEG_INFINITY, |next| (-next.start).next_up()),
         lo: -bucket.hi,
@@ -226,16 +226,16 @@ pub(crate) fn float_text(x: f64) -> String {
 /// a range.
 const FALSE_ALARMS: u32 = 1_000_000;
 
-/// The same, for display.
+/// The same number, for display.
 pub(crate) const FALSE_ALARM: &str = "1 of 1,000,000";
 
 /// The smallest noisy count at which a bucket is selected.
 ///
 /// # Guarantee
-/// For every Laplace noise and every number of buckets, the probability that any bucket without a
-/// row reaches the result is at most 10⁻⁶: each bucket does so with probability at most 10⁻⁶
-/// divided by their number, and these probabilities add up. The result is the smallest such
-/// integer, up to the rounding of [`Laplace::error_at`]. It does not depend on private data.
+/// For every Laplace noise and every number of buckets, the probability that some bucket without a
+/// row reaches the result is at most 10⁻⁶. Each bucket does so with probability at most 10⁻⁶
+/// divided by the number of buckets, and these probabilities add up. The result is the smallest
+/// such integer, up to the rounding of [`Laplace::error_at`]. It does not depend on private data.
 pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
     // The noise is symmetric: P(X > t) is half of P(|X| > t), which is at most 2/(10⁶·buckets).
     let buckets = BigInt::from(buckets.max(1));
@@ -256,9 +256,9 @@ pub(crate) struct KeptBuckets {
 /// Selects buckets by their noisy counts, which are given with the buckets' numbers.
 ///
 /// # Guarantee
-/// A function of the noisy counts and the threshold. At least one bucket is selected unless there
-/// is none. Of several fullest buckets only the first is selected, because the range between two of
-/// them could span all values.
+/// The result is a function of the noisy counts and the threshold. At least one bucket is selected,
+/// unless none is given. If several buckets are fullest, only the first is selected, because the
+/// range between two of them could span all values.
 pub(crate) fn kept(counts: &[(usize, i128)], least: i128) -> KeptBuckets {
     let most = counts.iter().map(|(_, n)| *n).max().unwrap_or(i128::MIN);
     let from = least.min(most);
@@ -317,7 +317,7 @@ mod tests {
                 integers(&data_type).unwrap()
             };
             assert_eq!((lo, hi), whole, "{data_type}");
-            // No bucket spans more than a factor of two, in units that are not the last digits.
+            // No bucket spans more than a factor of two, in units other than the last digits.
             assert!(
                 ends.iter().all(|(lo, hi)| {
                     let (near, far) = (lo.abs().min(hi.abs()), lo.abs().max(hi.abs()));
@@ -386,7 +386,7 @@ mod tests {
             for x in values.into_iter().flat_map(|x| [x, -x]) {
                 let bucket = floats[float_place(&buckets, x)];
                 assert!(bucket.lo <= x && x <= bucket.hi, "{x} in {bucket:?}");
-                // A value and its negative lie in mirrored buckets.
+                // A value and its negative are in mirrored buckets.
                 let other = floats[float_place(&buckets, -x)];
                 assert!(bucket.lo + other.hi == 0.0 && bucket.hi + other.lo == 0.0, "{x}");
             }

@@ -2,8 +2,8 @@
 //! analyst may see.
 //!
 //! An error before the charge depends only on the query, the catalog and the budget, and contains
-//! every detail. An error after it is one constant sentence, which does not reveal which of two
-//! databases made the statement fail.
+//! every detail. An error after the charge is one constant sentence. It does not reveal which of
+//! two databases made the statement fail.
 
 use std::fmt;
 
@@ -36,9 +36,9 @@ pub enum Error {
     /// The text does not parse: correct it at the position.
     #[error("syntax error{}: {}", place(.position), visible::lines(.message))]
     Syntax {
-        /// The expected text.
+        /// What was expected.
         message: String,
-        /// Line and column, from 1, where it is known.
+        /// Line and column, from 1, if known.
         position: Option<(u64, u64)>,
     },
     /// A name or type is wrong: correct the query.
@@ -65,8 +65,8 @@ pub enum Error {
     /// The query failed while it ran. The charge stands.
     #[error("the query failed while it ran; what was charged stays charged")]
     Execution,
-    /// A log-in failed: the name or the password is wrong, or the role may not log in. Which of
-    /// these it is, it does not say.
+    /// A log-in failed: the name or the password is wrong, or the role may not log in. The error
+    /// does not say which of these it is.
     #[error("the log-in failed: the role, its password or its time is wrong")]
     LogIn,
     /// The engine's own checks failed: a bug, and nothing was answered. This is not a refusal,
@@ -76,8 +76,7 @@ pub enum Error {
     Internal,
 }
 
-/// Why a vault refuses, as a sentence: a budget that does not suffice, or a file that cannot be
-/// used.
+/// The sentence with which a vault refuses: a budget does not suffice, or a file cannot be used.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -94,7 +93,7 @@ pub enum Error {
 pub struct LedgerError(VaultError);
 
 impl LedgerError {
-    /// The budget that does not allow the statement; `None` where something else is wrong.
+    /// The budget that does not allow the statement. `None` for any other problem.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -108,8 +107,8 @@ impl LedgerError {
         self.0.budget()
     }
 
-    /// Whether the same statement may succeed when it is said again: another program held the
-    /// vault, or the declarations changed meanwhile. Nothing was charged.
+    /// True if the same statement may succeed when it is tried again: another program held the
+    /// vault, or the declarations changed in the meantime. Nothing was charged.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -177,13 +176,13 @@ impl Error {
         }
     }
 
-    /// Whether the declarations changed while a statement was prepared, so that it can be prepared
+    /// True if the declarations changed while a statement was prepared, so that it can be prepared
     /// again.
     pub(crate) fn is_redeclared(&self) -> bool {
         matches!(self, Self::Ledger(LedgerError(VaultError::Redeclared)))
     }
 
-    /// Whether a statement costs less than one may.
+    /// True if a statement costs less than the least cost.
     pub(crate) fn is_too_little(&self) -> bool {
         match self {
             Self::Budget(LedgerError(VaultError::UnderMin { .. })) => true,
@@ -253,7 +252,7 @@ impl Error {
         }
     }
 
-    /// The stable code of a refusal, such as `HQ007`; `None` for other errors, which
+    /// The stable code of a refusal, such as `HQ007`. `None` for other errors, which
     /// [`Error::kind`] distinguishes. Codes are never reused; [`Reason::ALL`](crate::Reason::ALL)
     /// lists them.
     ///
@@ -275,7 +274,7 @@ impl Error {
         }
     }
 
-    /// The problem, without code and hint.
+    /// The problem, without the code and the hint.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -292,7 +291,7 @@ impl Error {
         }
     }
 
-    /// What to write instead, where the engine knows.
+    /// What to write instead, if the engine knows it.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -320,8 +319,8 @@ impl Error {
         }
     }
 
-    /// The exit status of a command that ends with this error: 3 refused, 4 budget exhausted,
-    /// otherwise 1.
+    /// The exit status of a command that ends with this error: 3 for a refusal, 4 for an exhausted
+    /// budget, otherwise 1.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -363,7 +362,7 @@ impl From<DialectError> for Error {
 }
 
 impl From<NotAnalyzed> for Error {
-    /// The message of an internal error does not reveal the fault: the sentence is always the same.
+    /// An internal error always has the same sentence, which does not reveal the fault.
     fn from(error: NotAnalyzed) -> Self {
         match error {
             NotAnalyzed::Refused(refusal)

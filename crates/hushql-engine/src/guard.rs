@@ -22,19 +22,19 @@ use crate::error::Error;
 const RED_ZONE: usize = 16 << 20;
 const STACK: usize = 64 << 20;
 
-/// A stack on which work need not get another one.
+/// The size of a stack on which work needs no other stack.
 pub(crate) const DEEP: usize = RED_ZONE + STACK;
 
 /// Runs synchronous work on a deep stack.
 ///
 /// # Errors
-/// Those of the work, and [`Error::Internal`] if it panics.
+/// The errors of the work, and [`Error::Internal`] if it panics.
 pub(crate) fn run<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let deep = AssertUnwindSafe(|| stacker::maybe_grow(RED_ZONE, STACK, work));
     std::panic::catch_unwind(deep).unwrap_or(Err(Error::Internal))
 }
 
-/// Runs asynchronous work, polling it on a deep stack; `None` if it panics.
+/// Runs asynchronous work and polls it on a deep stack. `None` if it panics.
 pub(crate) async fn poll<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = std::pin::pin!(AssertUnwindSafe(work).catch_unwind());
     std::future::poll_fn(move |context| {

@@ -1,12 +1,13 @@
 //! The engine of HushQL: from the text of a statement to a differentially private answer.
 //!
 //! In: SQL, tables, and a vault. Out: answers with their accuracy, each of them charged. The
-//! package `hushql` exports what people import; the modules that are public here are the stages of
+//! package `hushql` exports what people import. The modules that are public here are the stages of
 //! a query's life, for the program, the guests, the tests and the benches of this workspace. They
 //! change without notice.
 //!
-//! It needs DataFusion and Arrow, and of this workspace `hushql-privacy` (noise, choices and their
-//! privacy) and `hushql-vault` (declarations and charges). It never needs the shell or the server.
+//! It needs DataFusion and Arrow, and from this workspace `hushql-privacy` (noise, choices and
+//! their privacy) and `hushql-vault` (declarations and charges). It never needs the shell or the
+//! server.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql_engine::Error> {

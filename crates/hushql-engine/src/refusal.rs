@@ -13,9 +13,10 @@ use std::fmt;
 
 use crate::visible;
 
-/// The nearest of some names, in upper or lower case, if one is near and none is equal.
+/// The name that is most similar to a written one, regardless of case. `None` if none is similar.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    /// The longest name to compare: comparing a megabyte with hundreds of functions takes long.
+    /// The longest name to compare. Comparing a megabyte with hundreds of functions would take
+    /// long.
     const LONGEST: usize = 200;
     if name.len() > LONGEST {
         return None;
@@ -47,7 +48,7 @@ pub enum Reason {
     Undeclared,
     /// The session may not run this statement.
     Statement,
-    /// A clause of SQL that the dialect leaves out.
+    /// A clause of SQL that is not part of the dialect.
     Clause,
     /// A function that is not allowed below a release.
     Function,
@@ -79,7 +80,7 @@ pub enum Reason {
     Operator,
     /// A subquery below a release.
     Subquery,
-    /// One selection per group.
+    /// One selection for each group.
     WinnerPerGroup,
     /// More group keys or candidates than allowed.
     TooManyKeys,
@@ -105,9 +106,9 @@ pub enum Reason {
     KeyType,
     /// A part of the language that is not implemented yet.
     NotYet,
-    /// A private table beside another one, or beside a released one.
+    /// A private table is joined with another private table, or with a released one.
     Join,
-    /// A statement that is longer, deeper or wider than the engine plans.
+    /// A statement that is longer, deeper or wider than the engine allows.
     TooLarge,
 }
 
@@ -184,7 +185,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal of `clause`: the problem, and what to write instead. All three may contain names
-    /// and texts of the statement, so this function escapes control characters.
+    /// and texts of the statement, so control characters are escaped.
     pub(crate) fn new(
         reason: Reason,
         clause: impl fmt::Display,
@@ -200,7 +201,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal with the steps of the analysis that succeeded before it.
+    /// Adds the steps of the analysis that succeeded before the refusal.
     #[must_use]
     pub(crate) fn after(mut self, derivation: &[String]) -> Self {
         if self.derivation.is_empty() {
@@ -209,8 +210,7 @@ impl Refusal {
         self
     }
 
-    /// The same refusal for a query that reads these views, one of which may contain the refused
-    /// clause.
+    /// Adds that the query reads these views. One of them may contain the refused clause.
     #[must_use]
     pub(crate) fn over_views(mut self, views: &[String]) -> Self {
         if !views.is_empty() {
@@ -303,10 +303,10 @@ impl Refusal {
         &self.hint
     }
 
-    /// The refusal of unknown groups, with a whole statement that shows those of many people.
+    /// The refusal of unknown groups, with a whole statement that shows the groups of many people.
     pub(crate) fn with_threshold(self, statement: String) -> Self {
         let Self { reason, clause, message, hint, derivation } = self;
-        // Of floats, it is not the clause itself that can be listed.
+        // For a key of floats, the clause itself cannot be listed, so the hint names the key.
         let key = hint
             .split_once(" KEYS ")
             .map(|(key, _)| key)

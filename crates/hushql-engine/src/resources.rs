@@ -1,9 +1,9 @@
 //! The machine resources that one statement may use.
 //!
-//! In: numbers chosen by the program that opens an engine. Out: a refusal before the charge, if a
-//! number depends only on the statement and on public tables (its size, its candidates, the rows
-//! that its joins make of one person's, the time for planning); otherwise one constant error after
-//! the charge (memory, time, rows). The error does not reveal which data made a statement fail,
+//! In: limits chosen by the program that opens an engine. Out: a refusal before the charge, if the
+//! statement and public tables alone decide: its size, its candidates, the rows into which its
+//! joins turn those of one person, the time for planning. Otherwise (memory, time, rows) one
+//! constant error after the charge. The error does not reveal which data made a statement fail,
 //! although the failure itself may depend on them.
 //!
 //! ```
@@ -54,31 +54,31 @@ mod threads;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resources {
-    /// The largest size of its text and its tree.
+    /// The largest size of a statement's text and syntax tree.
     pub statement: Size,
-    /// The most keys or candidates of one release; at most, and by default, 100,000. Numbers of a
-    /// range do not count if no mechanism visits them one by one.
+    /// The most keys or candidates of one release. The default, 100,000, is also the maximum.
+    /// Candidates of a range do not count if no mechanism visits them one by one.
     pub keys: usize,
-    /// The most rows of an answer; by default a million.
+    /// The most rows of an answer. The default is a million.
     pub rows: usize,
     /// The most rows into which joins may turn the rows of one privacy unit before they are
-    /// bounded; by default 100,000. A join that may exceed this, according to the declarations and
-    /// the public tables, is refused.
+    /// bounded. The default is 100,000. A join that may exceed this, according to the declarations
+    /// and the public tables, is refused.
     pub rows_of_a_unit: u64,
-    /// The least ε, in billionths, that a statement may cost if it is counted in ε; by default
+    /// The least ε, in billionths, that a statement may cost if it is counted in ε. The default is
     /// 1,000, an ε of 10⁻⁶. A minimum is necessary because a statement reveals whether it fails,
     /// however little it costs. A budget can require more: `PER QUERY (min=…)`.
     pub least_epsilon: i64,
-    /// Bytes of memory for all statements of the engine that run at the same time; by default half
-    /// of the memory of the machine or of the process's control group. This counts the tables that
-    /// queries build, the rows of an answer that are collected, and the texts that expressions
-    /// make, not other batches. `None` means no limit.
+    /// Bytes of memory for all statements of the engine that run at the same time. The default is
+    /// half of the memory of the machine or of the process's control group. The limit covers the
+    /// tables that queries build, the collected rows of an answer, and the texts that expressions
+    /// make, but not other batches. `None` means no limit.
     pub memory: Option<usize>,
-    /// The folder for data that exceeds the memory while a statement runs; by default none, and the
-    /// statement fails. The files contain rows of private tables. They have no names, so they
-    /// disappear with the process at the latest, however it ends.
+    /// The folder for data that exceeds the memory while a statement runs. By default there is
+    /// none, and such a statement fails. The files contain rows of private tables. They have no
+    /// names, so they disappear with the process at the latest, however it ends.
     pub spill: Option<PathBuf>,
-    /// The most time from the text of a statement to its answer; by default five minutes. A
+    /// The most time from the text of a statement to its answer. The default is five minutes. A
     /// statement whose planning takes longer is refused and costs nothing. Declarations have no
     /// limit. `None` means no limit.
     pub time: Option<Duration>,
@@ -218,7 +218,7 @@ impl Resources {
         Self { time, ..self }
     }
 
-    /// The session in which statements run with this memory.
+    /// The session of DataFusion in which statements run with this memory.
     ///
     /// # Errors
     /// [`Error::Catalog`] if the folder for data that exceeds the memory cannot be used.
@@ -268,9 +268,8 @@ impl Resources {
         ))
     }
 
-    /// Refuses a statement that costs less than the least ε but more than nothing. `shows_again` is
-    /// whether it also shows what was paid for before, of which the refusal says that it does not
-    /// count.
+    /// Refuses a statement that costs less than the least ε but more than nothing. `shows_again`
+    /// tells whether it also replays paid answers. The refusal then says that these do not count.
     ///
     /// # Errors
     /// The refusal.
@@ -291,7 +290,7 @@ impl Resources {
         }
     }
 
-    /// Refuses a budget whose least ε is below the least ε of every statement.
+    /// Refuses a budget whose least ε is below the least ε of all statements.
     ///
     /// # Errors
     /// [`Error::Catalog`] with the smallest number that may be declared.
@@ -320,8 +319,8 @@ fn epsilon_text(nano: i64) -> String {
     Spend::of_epsilon(nano, 0).loss_text()
 }
 
-/// The candidates that each selection of a private aggregate visits one by one, in all of its
-/// groups.
+/// The numbers of candidates that the selections of a private aggregate visit one by one, in all of
+/// its groups.
 fn candidates(part: &PrivateAggregate) -> impl Iterator<Item = usize> {
     let choices = part.measures().iter().filter_map(|measure| measure.choice());
     choices.filter_map(|choice: &Choice| {

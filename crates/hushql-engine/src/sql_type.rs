@@ -1,4 +1,4 @@
-//! Types and literals, as SQL writes them.
+//! Types and literals as SQL writes them.
 
 use std::str::FromStr;
 
@@ -6,8 +6,8 @@ use arrow::datatypes::DataType;
 
 use crate::functions::DecimalLiteral;
 
-/// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`; Arrow's own name for
-/// types that SQL has no word for.
+/// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`. Types without a name in
+/// SQL have Arrow's name.
 pub(crate) fn sql_type(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Boolean => "BOOLEAN",
@@ -34,7 +34,8 @@ pub(crate) fn sql_type(data_type: &DataType) -> String {
     name.to_owned()
 }
 
-/// The name of a type that the catalog stores by Arrow's name; that name itself where it is none.
+/// The name of a type that the catalog stores by Arrow's name. If Arrow does not know the stored
+/// name, that name itself.
 pub(crate) fn sql_type_of(stored: &str) -> String {
     DataType::from_str(stored).map_or_else(|_| stored.to_owned(), |data_type| sql_type(&data_type))
 }
@@ -49,7 +50,7 @@ pub(crate) fn in_literals(expr: &str) -> String {
             let inner = &said[start + of.len()..];
             let close = if quote.is_empty() { ")" } else { "\")" };
             let Some((value, rest)) = inner.split_once(close) else { break };
-            // The digits of a number with a point.
+            // The value consists of the digits of a number with a point.
             let is_number = value.contains('.') && DecimalLiteral::parse(value).is_some();
             let quote = if is_number { "" } else { quote };
             said = format!("{}{quote}{value}{quote}{rest}", &said[..start]);

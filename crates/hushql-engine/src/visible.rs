@@ -1,11 +1,11 @@
 //! Text that is safe to display: characters that control a terminal, end a line or change the
 //! direction of writing are escaped.
 //!
-//! In: cells, names, and sentences that hold them. Out: the same text, in which every control
+//! In: cells, names, and sentences that contain them. Out: the same text, in which every control
 //! character (C0, DEL and C1), line or paragraph separator and bidirectional control is an escape
-//! of plain letters. Data and names come from people who may be hostile to whoever reads a terminal
-//! or a log; nothing here is a matter of privacy, and nothing is dropped. How accurate an answer is
-//! has one form everywhere, of three digits.
+//! of plain letters. Data and names may come from people who want to harm a reader of a terminal or
+//! a log. Privacy does not depend on this module, and no character is dropped. The accuracy of an
+//! answer has one form everywhere: three significant digits.
 //!
 //! ```
 //! # use hushql_engine as hushql;
@@ -20,7 +20,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character controls the display instead of being displayed.
+/// True if a character controls the display instead of being displayed.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -31,12 +31,12 @@ pub fn line(text: &str) -> Cow<'_, str> {
     spelled(text, steers, by_rust)
 }
 
-/// Text of several lines, which keeps its line feeds and tabs: a whole message.
+/// Text of several lines, such as a whole message. It keeps its line feeds and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\t'), by_rust)
 }
 
-/// A cell of CSV, which keeps its line breaks and tabs; the caller puts it into quotes.
+/// A cell of CSV. It keeps its line breaks and tabs; the caller puts it in quotes.
 pub fn cell(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_rust)
 }
@@ -47,7 +47,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_json)
 }
 
-/// An accuracy, or another number that is not negative, with three significant digits.
+/// A number that is not negative, such as an accuracy, with three significant digits.
 pub fn rounded(value: f64) -> String {
     if value.is_infinite() {
         return "∞".to_owned();
@@ -58,7 +58,7 @@ pub fn rounded(value: f64) -> String {
     let short = format!("{value:.2e}");
     let exponent = short.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
     match (exponent, short.parse::<f64>()) {
-        // Written out, numbers beyond these would be mostly zeros.
+        // Outside of this range, a number that is written out would be mostly zeros.
         (Some(exponent @ -6..15), Ok(plain)) => {
             format!("{plain:.*}", usize::try_from(2 - exponent).unwrap_or(0))
         }
@@ -88,8 +88,8 @@ fn by_json(shown: &mut String, c: char) {
     let _ = write!(shown, "\\u{:04x}", u32::from(c));
 }
 
-/// A column's name with the literals in it as they are written: the planner writes `Int64(1)` for
-/// 1, and `Utf8("day")` for 'day'.
+/// A column's name with its literals as they are written: the planner writes `Int64(1)` for 1, and
+/// `Utf8("day")` for 'day'.
 pub(crate) fn heading(name: &str) -> Cow<'_, str> {
     const TYPES: [&str; 14] = [
         "Int8(",
@@ -128,7 +128,7 @@ pub(crate) fn heading(name: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// The value of a literal behind the name of its type, and what comes behind it.
+/// The literal after the name of its type, and the rest of the text.
 fn literal_in(inside: &str) -> Option<(String, &str)> {
     if let Some(text) = inside.strip_prefix('"') {
         let end = text.find("\")")?;

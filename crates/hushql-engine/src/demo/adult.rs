@@ -1,10 +1,10 @@
 //! The table `adult`: it has as many people of every age, status, education … as the published
 //! census extract of that name, but none of those people.
 //!
-//! The one-way counts below go in; rows with exactly these counts come out, and with plausible
+//! In: the one-way counts below. Out: rows with exactly these counts and with plausible
 //! dependencies: widowed people are older, educated people earn more. Joint counts of two columns
-//! are made up. Published: Becker and Kohavi, *Adult*, UCI Machine Learning Repository, 1996 (CC BY
-//! 4.0), the training part of 32,561 rows.
+//! are invented. Published: Becker and Kohavi, *Adult*, UCI Machine Learning Repository, 1996 (CC
+//! BY 4.0), the training part of 32,561 rows.
 //!
 //! ```text
 //! id  age  workclass  education  status         occupation  race   sex   hours_per_week  income
@@ -19,8 +19,8 @@ use arrow::record_batch::RecordBatch;
 
 use super::{Dice, assign, batch};
 
-/// A status, with its number of people, their typical age, and per thousand the men and those who
-/// earn more than 50,000.
+/// A status: its number of people, their typical age, and how many in a thousand are men or earn
+/// more than 50,000.
 struct Status {
     name: &'static str,
     count: usize,
@@ -39,7 +39,7 @@ const STATUS: [Status; 7] = [
     Status { name: "Married-AF-spouse", count: 23, age: 28, men: 391, high_income: 435 },
 ];
 
-/// In the order of schooling, with the change in the number per thousand who earn more than 50,000.
+/// In the order of schooling. The number changes how many in a thousand earn more than 50,000.
 const EDUCATION: [((&str, i64), usize); 16] = [
     (("Preschool", -220), 51),
     (("1st-4th", -200), 168),
@@ -59,7 +59,7 @@ const EDUCATION: [((&str, i64), usize); 16] = [
     (("Doctorate", 480), 413),
 ];
 
-/// From the least to the most schooling that is usual for the occupation.
+/// Ordered by the schooling that is usual for the occupation, the least first.
 const OCCUPATION: [(Option<&str>, usize); 15] = [
     (Some("Priv-house-serv"), 149),
     (Some("Handlers-cleaners"), 1_370),
@@ -78,7 +78,7 @@ const OCCUPATION: [(Option<&str>, usize); 15] = [
     (Some("Prof-specialty"), 4_140),
 ];
 
-/// The first 1,843 people have no occupation either.
+/// The first 1,843 people also have no occupation.
 const WORKCLASS: [(Option<&str>, usize); 9] = [
     (None, 1_836),
     (Some("Never-worked"), 7),
@@ -134,8 +134,8 @@ pub fn adult() -> Result<RecordBatch, ArrowError> {
     let age = assign(&numbered(17, &AGES), dice, |row, dice| {
         100 * status[row].age + dice.near_zero(2_600)
     });
-    // Compares a chance per thousand with a uniform draw, so that the highest ranks are the
-    // likeliest.
+    // Compares a chance in a thousand with a uniform draw, so that the highest ranks are the most
+    // likely.
     let sex = assign(&SEX, dice, |row, dice| status[row].men - i64::from(dice.below(1_000)));
     let education =
         assign(&EDUCATION.each_ref().map(|(level, count)| (level, *count)), dice, |row, dice| {

@@ -1,11 +1,10 @@
 //! The built-in tables: `adult`, `bids`, `orders` and the public `census`, and the SQL by which
 //! their owner declares them.
 //!
-//! Nothing goes in; Arrow batches and text come out. A seeded generator in this module makes the
-//! tables up (it is never used for privacy noise). They are the same on every machine, because only
-//! integers are used until prices are divided by 100 at the end. The tables satisfy
-//! [`DECLARATIONS`]: every value is in its domain, every bidder has one row, every user has at
-//! most 20.
+//! In: nothing. Out: Arrow batches and text. A seeded generator in this module invents the tables;
+//! privacy noise never uses it. The tables are the same on every machine, because only integers are
+//! used until prices are divided by 100 at the end. The tables satisfy [`DECLARATIONS`]: every
+//! value is in its domain, every bidder has one row, and every user has at most 20.
 //!
 //! ```text
 //! register adult() as `adult`, bids() as `bids`, …; run DECLARATIONS as owner; then
@@ -74,7 +73,7 @@ pub fn tables() -> Result<[(&'static str, RecordBatch); 4], ArrowError> {
 }
 
 /// Public knowledge about marital statuses: the rounded share of each `status` in percent, as a
-/// census of another year might report it. It was not counted in `adult`.
+/// census of another year might report it. It does not come from `adult`.
 const CENSUS: [(&str, i64); 7] = [
     ("Married-civ-spouse", 50),
     ("Never-married", 30),
@@ -96,8 +95,8 @@ pub fn census() -> Result<RecordBatch, ArrowError> {
     batch(vec![("status", Arc::new(status)), ("share", Arc::new(share))])
 }
 
-/// One batch of named columns, which are declared to hold NULL where they do: the rows are made up,
-/// and the same each time.
+/// One batch of named columns. A column is declared nullable if it contains NULL; this reveals
+/// nothing, because the rows are invented and always the same.
 fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch, ArrowError> {
     let field = |(name, array): &(&str, ArrayRef)| {
         Field::new(*name, array.data_type().clone(), array.null_count() > 0)
@@ -130,7 +129,7 @@ impl Dice {
         i64::from(self.below(spread + 1)) - i64::from(self.below(spread + 1))
     }
 
-    /// One of the values, in proportion to their weights; `None` if there is none.
+    /// One of the values, in proportion to their weights. `None` if there are no values.
     fn choose<T: Copy>(&mut self, weighted: &[(T, u32)]) -> Option<T> {
         let mut at = self.below(weighted.iter().map(|(_, weight)| weight).sum());
         for (value, weight) in weighted {
@@ -146,8 +145,8 @@ impl Dice {
 /// Gives every row one value, and uses each value exactly as often as its count says.
 ///
 /// Rows receive the values in ascending order of `score`, with ties in random order. A constant
-/// score is a shuffle; a random score that uses other columns makes this column depend on them and
-/// keeps its counts.
+/// score shuffles the values. A random score that depends on other columns makes this column depend
+/// on them, and keeps its counts.
 fn assign<T: Copy>(
     counts: &[(T, usize)],
     dice: &mut Dice,

@@ -1,9 +1,9 @@
 //! The tables `bids` and `orders`: bids from which to find the best price, and customers with
 //! several rows each.
 //!
-//! Nothing goes in; two batches come out. `bids` has one row for each bidder, and its revenue curve
-//! has several peaks of nearly the same height, the best at 3.00. `orders` is skewed: most users
-//! order one to five times, a few order 20 times, and nobody orders more often.
+//! In: nothing. Out: two batches. `bids` has one row for each bidder. Its revenue curve has several
+//! peaks of nearly the same height; the best is at 3.00. `orders` is skewed: most users order one
+//! to five times, a few order 20 times, and no user orders more often.
 //!
 //! ```text
 //! bidder   bid          order_id  user_id  product  price  qty  city    ts
@@ -18,7 +18,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::{Dice, assign, batch};
 
-/// Groups of bidders: the price in cents, how far above it they bid, and their number.
+/// Groups of bidders: the price in cents, how far above it they bid, and how many they are.
 const BIDDERS: [(i64, u32, usize); 9] = [
     (0, 99, 500),
     (100, 0, 380),
@@ -136,7 +136,7 @@ fn orders_by_user(dice: &mut Dice) -> Vec<usize> {
             left -= 1;
         }
     }
-    // The first users got the most orders, so they are shuffled.
+    // The first users have the most orders, so the counts are shuffled.
     let once: Vec<(usize, usize)> = counts.into_iter().map(|count| (count, 1)).collect();
     assign(&once, dice, |_, _| 0)
 }

@@ -1,9 +1,9 @@
-//! Answers that were replayed as a whole, kept by the program for when the same analyst asks the
+//! Answers that were replayed as a whole. The program keeps them, in case the same analyst asks the
 //! same again.
 //!
-//! In: an answer, and everything that it followed from. Out: the same. Nothing is looked at here:
-//! `query::repeat` compares what an answer followed from with what the vault says now. What is kept
-//! was shown to its analyst already.
+//! In: an answer, and everything from which it followed. Out: the same. Nothing is checked here:
+//! `query::cached_answer` compares what an answer followed from with the present state of the
+//! vault. A kept answer was already shown to its analyst.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -15,45 +15,45 @@ use crate::dialect::QueryStatement;
 use crate::ledger::{AskedDraw, DrawLookUp, Moment};
 use crate::privacy::Spend;
 
-/// The most bytes of all answers, and of one. Where there are more, all are forgotten.
+/// The most bytes of all answers, and of one answer. If there are more, all answers are forgotten.
 const MOST_BYTES: usize = 16 << 20;
 pub(crate) const MOST_BYTES_OF_ONE: usize = 64 << 10;
 
-/// An answer, and what it followed from.
+/// An answer, and everything from which it followed.
 pub(crate) struct Repeat {
     /// The statement, with the values of its parameters.
     pub(crate) query: QueryStatement,
-    /// The declarations that it was planned with.
+    /// The declarations with which it was planned.
     pub(crate) catalog: Arc<Catalog>,
-    /// The tables that it reads, by itself and through views.
+    /// The tables that it reads, directly and through views.
     pub(crate) tables: Vec<Table>,
-    /// What was in those of them that are public or registered.
+    /// The contents of those tables that are public or registered.
     pub(crate) contents: Vec<(String, String)>,
     /// Its draws.
     pub(crate) asked: Vec<AskedDraw>,
-    /// What was kept of them.
+    /// The kept records of these draws.
     pub(crate) kept: Vec<Option<DrawLookUp>>,
-    /// The charges that paid.
+    /// The charges that paid for them.
     pub(crate) charges: Vec<i64>,
     pub(crate) answer: Answer,
-    /// When the vault was last found to say all this, and that the answer was shown again on that
-    /// day.
+    /// The moment at which the vault last confirmed all this, and recorded that the answer was
+    /// shown on that day.
     pub(crate) seen: SeenMoment,
-    /// What was left of its budgets then.
+    /// What was left of its budgets at that moment.
     pub(crate) left: Left,
 }
 
-/// A moment of the vault, if it was a file at all.
+/// A moment of the vault. `None` if the vault is not a file.
 #[derive(Debug, Default)]
 pub(crate) struct SeenMoment(Mutex<Option<Moment>>);
 
 impl SeenMoment {
-    /// Whether it was seen at this moment.
+    /// True if the stored moment is this one.
     pub(crate) fn is(&self, now: Option<Moment>) -> bool {
         now.is_some() && *self.0.lock().unwrap_or_else(PoisonError::into_inner) == now
     }
 
-    /// It was seen now.
+    /// Stores this moment.
     pub(crate) fn set(&self, now: Option<Moment>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
@@ -81,7 +81,7 @@ impl Left {
     }
 }
 
-/// Answers would show themselves.
+/// Debug output would show answers, so it leaves them out.
 impl fmt::Debug for Repeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Repeat").finish_non_exhaustive()
@@ -101,11 +101,11 @@ impl Repeat {
 
 type Kepts = (HashMap<(String, String), Arc<Repeat>>, usize);
 
-/// The answers of an engine, by analyst and text.
+/// The kept answers of an engine, by analyst and text.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     kept: Mutex<Kepts>,
-    /// How often one was shown.
+    /// How often a kept answer was shown.
     #[cfg(test)]
     pub(crate) shown: std::sync::atomic::AtomicUsize,
 }
@@ -115,16 +115,16 @@ impl Repeats {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept for this text of this analyst.
+    /// The kept answer to this text of this analyst.
     pub(crate) fn of(&self, analyst: &str, text: &str) -> Option<Arc<Repeat>> {
         let key = (analyst.to_owned(), text.to_owned());
         self.kept().0.get(&key).cloned()
     }
 
-    /// Keeps an answer; one that is too large is not kept.
+    /// Keeps an answer, unless it is too large.
     pub(crate) fn keep(&self, analyst: &str, repeat: Repeat) {
         let text = repeat.query.text.clone();
-        // A statement in syntax takes several times its text.
+        // The syntax tree of a statement takes several times the size of its text.
         let bytes = repeat.bytes().saturating_add(text.len().saturating_mul(16));
         if bytes > MOST_BYTES_OF_ONE {
             return;
@@ -137,7 +137,7 @@ impl Repeats {
         kept.0.insert((analyst.to_owned(), text), Arc::new(repeat));
     }
 
-    /// Forgets what is kept for this text of this analyst.
+    /// Forgets the answer to this text of this analyst.
     pub(crate) fn forget(&self, analyst: &str, text: &str) {
         self.kept().0.remove(&(analyst.to_owned(), text.to_owned()));
     }

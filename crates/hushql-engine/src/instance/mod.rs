@@ -1,4 +1,4 @@
-//! What all sessions of an engine share: its vault, its tables, and the session of DataFusion.
+//! What all sessions of an engine share: the vault, the tables, and DataFusion's session.
 //!
 //! In: registered and declared tables. Out: the provider of each table's rows, and the open files
 //! of each statement.
@@ -28,25 +28,25 @@ use crate::sampler::QueryRng;
 /// The tables that a program registered, by name.
 pub(crate) type Registered = Arc<RwLock<HashMap<String, Arc<dyn TableProvider>>>>;
 
-/// The vault, the tables, and the session in which queries run.
+/// The vault, the tables, and DataFusion's session, in which queries run.
 pub(crate) struct Inner {
     pub(crate) vault: Arc<Vault>,
     pub(crate) registered: Registered,
-    /// Random: a name for what this program registered.
+    /// A random name for the tables that this program registered.
     program: [u8; 16],
     pub(crate) state: SessionState,
-    /// Where private parts run, if not in this process.
+    /// The site where private aggregates run. `None` for this process.
     pub(crate) site: Option<Arc<dyn Site>>,
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
     look_ups: Option<Arc<KeptLookUps>>,
-    /// What planning read of public tables.
+    /// What planning has read from public tables.
     public: Arc<KeptPublic>,
     /// Answers that were replayed as a whole.
     pub(crate) repeats: Repeats,
 }
 
-/// Tables are left out: tables in memory would show their rows.
+/// Debug output leaves out tables, because tables in memory would show their rows.
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inner").field("resources", &self.resources).finish_non_exhaustive()
@@ -62,7 +62,7 @@ impl Inner {
     ) -> Result<Self, Error> {
         let mut state = resources.session_state()?;
         let files = Arc::<HeldFiles>::default();
-        // What is kept here is of no use elsewhere.
+        // If private aggregates run elsewhere, nothing is kept here for them.
         let here = site.is_none();
         let look_ups = here.then(|| KeptLookUps::within(&state.runtime_env().memory_pool));
         let look_ups = look_ups.flatten().map(Arc::new);
@@ -102,16 +102,16 @@ impl Inner {
         Arc::new(OpenFiles::new(&self.files))
     }
 
-    /// A name for the rows that this program registered as a table: no other program's are called
-    /// so.
+    /// A name for the rows that this program registered as a table. No other program has the same
+    /// name for its rows.
     pub(crate) fn registration(&self, table: &str) -> Option<String> {
         let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
         let rows = registered.get(table)?;
         Some(format!("{:x?} {:p}", self.program, Arc::as_ptr(rows)))
     }
 
-    /// The provider of a table's rows; `None` for a table that is not registered, or a file of an
-    /// unknown format.
+    /// The provider of a table's rows. `None` for a table that is not registered, and for a file of
+    /// an unknown format.
     pub(crate) fn provider(
         &self,
         table: &Arc<Table>,
@@ -161,15 +161,15 @@ mod tests {
         format!("{} {}", cell(0), cell(1))
     }
 
-    /// Links are kept while their files stay as they are, until the next declaration; not by an
-    /// engine with little memory.
+    /// Links are kept while their files stay as they are, until the next declaration. An engine
+    /// with little memory keeps none.
     #[tokio::test]
     async fn links_are_kept_from_one_statement_to_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| format!("{}/{name}.csv", folder.path().display());
         fs::write(path("people"), "id\n1\n2\n").unwrap();
         fs::write(path("orders"), "number,person\n10,1\n20,2\n30,3\n").unwrap();
-        // The order 30 leads to nobody, and there is no order 40.
+        // The order 30 leads to no person, and there is no order 40.
         fs::write(path("items"), "of_order,price\n10,1\n10,2\n20,3\n30,4\n40,5\n,6\n").unwrap();
         let within = |memory| Resources::default().with_memory(Some(memory));
         let engine = Engine::in_memory().unwrap().with_resources(within(8 << 30)).unwrap();
@@ -192,8 +192,8 @@ mod tests {
         owner.execute("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000000)").await.unwrap();
         assert_eq!(kept(), 0);
         assert_eq!((asked(&engine).await.as_str(), kept()), ("3 6", 2));
-        // Order 20 becomes the first person's, in place and as another file; an item of order 30
-        // belongs to her too.
+        // Order 20 becomes the first person's, in place and as another file. An item of order 30
+        // belongs to her, too.
         let moved = "number,person\n10,1\n20,1\n30,1\n";
         fs::write(path("orders"), moved).unwrap();
         let lab = engine.analyst("lab").unwrap();
@@ -206,7 +206,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1_100)).await;
             assert_eq!((asked(&engine).await.as_str(), kept()), ("4 10", 2));
         }
-        // One file as two tables, whose columns have each other's names.
+        // One file as two tables, whose columns have swapped names.
         fs::write(path("map"), "1,2,1\n2,1,1\n").unwrap();
         fs::write(path("more"), "of_order,price\n1,1\n2,2\n").unwrap();
         for (name, columns) in [("x", "number, person, z"), ("y", "z, number, person")] {
@@ -228,7 +228,8 @@ mod tests {
             }
         }
         tokio::time::sleep(Duration::from_millis(1_100)).await;
-        // Of x, the two rows are those of two people; of y, of one, who keeps one row.
+        // The two rows of x belong to two people. Those of y belong to one person, who keeps one
+        // row.
         for (table, expected) in [("of_x", 2), ("of_y", 1)] {
             let query = format!("SELECT LAPLACE(eps=1000, rows=1) COUNT(*) AS n FROM {table}");
             let answer = lab.query(&query).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tables by the names that users write, and the name that they may have meant.
+//! Finds tables by the names that users write, and suggests similar names.
 //!
 //! In: the catalog, and a name. Out: the table of this name, or an error that suggests a similar
 //! one.
@@ -30,8 +30,8 @@ fn nearest_name(catalog: &Catalog, name: &str) -> Option<String> {
     nearest(name, tables.chain(catalog.views().map(|view| view.name.as_str())))
 }
 
-/// An unknown table with the view that the user may have meant: the planner knows only the views
-/// that a query reads.
+/// Adds the name of a similar view to an error about an unknown table. The planner knows only the
+/// views that a query reads.
 pub(crate) fn suggesting(error: BindError, catalog: &Catalog) -> BindError {
     match error {
         BindError::At { position, source } => suggesting(*source, catalog).placed(Some(position)),

@@ -1,7 +1,7 @@
-//! Amounts of budgets, from what their owner writes to whole units of the ledger.
+//! Amounts of budgets: from the clauses of their owner to whole units of the ledger.
 //!
 //! In: the clauses LIMIT, PER QUERY and SPENT. Out: limits that are never more than what was
-//! written, and minima and amounts spent that are never less.
+//! written; minima and spent amounts that are never less.
 //!
 //! ```text
 //! LIMIT (epsilon=0.0000000015)   →   1 unit of 10⁻⁹        SPENT (epsilon=0.0000000015)   →   2 units
@@ -20,17 +20,17 @@ use crate::privacy::{
     Cost, Delta, Epsilon, Loss, Notion, ParameterError, Rational, Rho, Spend, Tally,
 };
 
-/// A limit as a budget has it.
+/// A limit as the vault stores it for a budget.
 pub(super) struct Limit {
-    /// The most that may be spent, in the measure of the budget.
+    /// The most that may be spent, in the notion of the budget.
     pub(super) limit: Spend,
-    /// The promise from which an accountant derived it.
+    /// The promise of ε and δ from which an accountant derived the limit.
     pub(super) promise: Option<Spend>,
     /// The ε of a coupon.
     pub(super) coupon: Option<i64>,
 }
 
-/// The accountant of a budget that exists.
+/// The accountant of an existing budget.
 pub(super) fn accountant_of(budget: &Budget) -> Result<Accountant, Error> {
     let thresholds = budget.limit.atto_delta > 0;
     Ok(match (budget.promise, budget.coupon) {
@@ -43,7 +43,7 @@ pub(super) fn accountant_of(budget: &Budget) -> Result<Accountant, Error> {
     })
 }
 
-/// The limit in ledger units, under an accountant the promise from which it is derived.
+/// The limit in ledger units. Under an accountant, also the promise from which it is derived.
 ///
 /// # Guarantee
 /// Never more than declared: every part is rounded down; see [`zcdp_limit`] and [`coupon_limit`].
@@ -152,7 +152,7 @@ pub(super) fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuer
     })
 }
 
-/// What a query spends of a budget of coupons.
+/// The PER QUERY amounts of a budget of coupons.
 fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
     let PerQueryClause {
         default,
@@ -181,10 +181,10 @@ fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
     })
 }
 
-/// What SPENT names.
+/// The amounts that SPENT states.
 ///
 /// # Errors
-/// [`Error`] for an amount that is out of range.
+/// [`Error`] for an amount out of range.
 pub(super) fn spent_of(clause: &SpentClause) -> Result<Elsewhere, Error> {
     let tally = match (&clause.releases, &clause.dearest) {
         (Some(releases), Some(dearest)) => {
@@ -195,14 +195,14 @@ pub(super) fn spent_of(clause: &SpentClause) -> Result<Elsewhere, Error> {
     Ok(Elsewhere { cost: cost_of(clause)?, tally })
 }
 
-/// The cost that SPENT names.
+/// The cost that SPENT states.
 ///
 /// # Guarantee
-/// Never less than written: every part is rounded up. An ε without a ρ has the largest ρ that a
-/// release of this ε and δ can have, see [`Loss::approximate`].
+/// Never less than written: every part is rounded up. If SPENT has an ε without a ρ, the ρ is the
+/// largest that a release with this ε and δ can have, see [`Loss::approximate`].
 ///
 /// # Errors
-/// [`Error`] for an amount that is out of range.
+/// [`Error`] for an amount out of range.
 fn cost_of(clause: &SpentClause) -> Result<Cost, Error> {
     let SpentClause { epsilon, delta, rho, rho_delta, releases: _, dearest: _ } = clause;
     let units = |value: &Option<Rational>, places: u32| {

@@ -1,7 +1,7 @@
-//! Cells of people, from what their owner writes to the vault.
+//! Cells of people: from the statement of their owner to the vault.
 //!
 //! In: a budget and a column. Out: the partition, and one sentence about it. The files of the table
-//! are pinned, if they were not: a person who moves to another cell unnoticed would spend twice.
+//! are pinned if they were not: a person whose cell changed unnoticed would spend twice.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET research PARTITION BY region
@@ -18,7 +18,7 @@ use crate::owner::columns::column_of;
 /// Partitions the people of a budget by a column.
 ///
 /// # Errors
-/// Why the column makes no cells, with what to write.
+/// The reason why the column makes no cells, with what to write.
 pub(super) fn partition(inner: &Inner, budget: &str, column: &str) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let unknown = || CatalogError::UnknownBudget { budget: budget.to_owned() };
@@ -42,8 +42,8 @@ pub(super) fn drop(inner: &Inner, budget: &str) -> Result<String, Error> {
     ))
 }
 
-/// The table that names the people of a table, if this column partitions them once its files are
-/// pinned.
+/// The table that names the people of a table, if this column can partition them. Its files are
+/// pinned later.
 ///
 /// # Errors
 /// As [`partition`].
@@ -57,7 +57,7 @@ pub(super) fn checked<'a>(
     known(catalog, table)?;
     let (root, _) = catalog.root(table).ok_or_else(not_private)?;
     column_of(root, column)?;
-    // A file is pinned in the same step.
+    // A file without a fingerprint is pinned in the same step.
     let is_loose = matches!(root.source, Source::File { fingerprint: None, .. });
     match cells(root, column) {
         Ok(_) => Ok(root),
@@ -66,7 +66,7 @@ pub(super) fn checked<'a>(
     }
 }
 
-/// The table with its files pinned; `None` if they are.
+/// The table with its files pinned. `None` if they are pinned already.
 fn pinned(inner: &Inner, root: &Table) -> Result<Option<Table>, Error> {
     let Source::File { fingerprint: None, .. } = &root.source else { return Ok(None) };
     let mut table = root.clone();

@@ -1,10 +1,11 @@
-//! Looks for what an owner should mend before analysts ask: in the declarations, in the permissions
-//! of files, in the vault.
+//! Finds what an owner should fix before analysts ask: in the declarations, in the permissions of
+//! files and in the vault.
 //!
-//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files
-//! only the columns, where something else than rows says them, and the permissions are looked at,
-//! and a file in a folder is named that lacks them; no finding depends on a value, and no bound,
-//! domain or MAX ROWS is proposed: one that follows from the rows would tell of one person's row.
+//! In: an open vault. Out: findings, each with the statement or command that fixes it. The doctor
+//! looks at the permissions of files, and at their columns if the format describes these apart from
+//! rows. If a file in a folder lacks columns, it names the file. No finding depends on a value. The
+//! doctor proposes no bound, domain or MAX ROWS, because a proposal that follows from the rows
+//! could reveal one person's row.
 //!
 //! ```text
 //! visits  the table is undeclared, so every query on it is refused   ALTER TABLE visits SUGGEST PRIVACY drafts what to declare
@@ -24,18 +25,18 @@ use crate::owner::script::{created, declarable};
 use crate::owner::suggest::names_key_of;
 use crate::sql_type::sql_type_of;
 
-/// Something to mend.
+/// A problem that the owner should fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// The table, column or file.
     pub(crate) about: String,
     /// What is wrong with it.
     pub(crate) finding: String,
-    /// The statement or command that mends it.
+    /// The statement or command that fixes it.
     pub(crate) remedy: String,
 }
 
-/// Everything to mend, first the vault and then the tables by name.
+/// All findings: those about the vault first, then those about tables, ordered by name.
 ///
 /// # Errors
 /// [`Error::Ledger`] when the vault cannot be read.
@@ -114,8 +115,8 @@ fn declared(findings: &mut Findings, catalog: &Catalog, table: &Table) {
     }
 }
 
-/// The form of a domain for a column that has none; `None` if it has one, or if its type takes
-/// none.
+/// The form of a domain for a column without one. `None` if the column has a domain, or if its type
+/// cannot have one.
 fn domain(column: &Column) -> Option<&'static str> {
     let data_type = DataType::from_str(&column.data_type).ok()?;
     let form = match data_type {
@@ -136,7 +137,7 @@ fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
         findings.add(&table.name, &error.message(), remedy);
     }
     if table.source.is_remote() {
-        // Who may read a store is for the store to say.
+        // The permissions of an object store are its own matter.
         return;
     }
     if files.is_some() {
@@ -148,7 +149,7 @@ fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
     });
     let options: Vec<(String, String)> =
         options.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    // Files that do not describe their columns have rows alone, each of which may be a person's.
+    // A file that does not describe its columns has only rows, and each of them may be a person's.
     let describes_itself = match format {
         FileFormat::Csv => {
             options.iter().all(|(key, value)| key != "has_header" || value == "true")
@@ -193,7 +194,7 @@ fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
     }
 }
 
-/// The permissions of the folder of a table that has several files.
+/// Checks the permissions of the folder of a table with several files.
 fn folder(findings: &mut Findings, table: &Table, location: &str) {
     let (name, written) = (&table.name, in_shell(location));
     if !fs::metadata(location).is_ok_and(|metadata| metadata.is_dir()) {
@@ -210,7 +211,7 @@ fn folder(findings: &mut Findings, table: &Table, location: &str) {
     }
 }
 
-/// Columns that seem to lead to another table, and whose type keeps them from it.
+/// Finds columns that seem to lead to another table but have the wrong type for it.
 fn links(findings: &mut Findings, catalog: &Catalog, table: &Table) {
     if table.is_public() {
         return;
@@ -246,7 +247,7 @@ fn typed(column: &Column) -> String {
     sql_type_of(&column.data_type)
 }
 
-/// How a column gets the type of another.
+/// How to give a column the type of another column.
 fn retyped(table: &Table, column: &Column, like: &Column) -> String {
     let is_csv = matches!(table.source, Source::File { format: FileFormat::Csv, .. });
     let can_be = DataType::from_str(&like.data_type).ok().as_ref().and_then(declarable);
@@ -263,7 +264,7 @@ fn retyped(table: &Table, column: &Column, like: &Column) -> String {
     }
 }
 
-/// The permissions of a file or folder, where there are any.
+/// The permissions of a file or folder. `None` if the system has none.
 #[cfg(unix)]
 fn permissions(path: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
@@ -275,7 +276,7 @@ fn permissions(_path: &Path) -> Option<u32> {
     None
 }
 
-/// A path as a shell takes it.
+/// A path as a shell reads it.
 fn in_shell(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=');
     let path = if path.starts_with('-') { format!("./{path}") } else { path.to_owned() };

@@ -1,15 +1,14 @@
-//! The declarations of a vault as a script that rebuilds them, with what is spent.
+//! The declarations of a vault, and what is spent, as a script that rebuilds them.
 //!
 //! In: one state of the vault. Out: statements in an order in which each can be run: what was
-//! spent, which needs no table, tables behind those that they lead to, budgets, views behind those
-//! that they read, roles. Names may be hostile: they are quoted in statements, and escaped in
-//! comments, which end with their line. Verifiers of passwords are written where they are asked
-//! for.
+//! spent, which needs no table; tables after those that they lead to; budgets; views after those
+//! that they read; roles. Names may be hostile, so they are quoted in statements and escaped in
+//! comments, which end with their line. The verifiers of passwords are written only on request.
 //!
 //! # Guarantee
-//! In a vault where the script ran, at least as much is spent on the people of each name as in this
-//! one, and names whose charges count together do so there. Where more is spent already, that
-//! stays.
+//! After the script has run in a vault, at least as much is spent there on the people of each name
+//! as in this vault, and names whose charges count together do so there. If more is spent there
+//! already, that remains.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE visits (patient BIGINT, …) STORED AS CSV LOCATION '/data/visits.csv';
@@ -30,7 +29,7 @@ use crate::owner::{roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
-/// The script, with the verifiers of roles' passwords or without. It reads the bytes of files only
+/// The script, with or without the verifiers of roles' passwords. It reads the bytes of files only
 /// to find tables with the same rows.
 ///
 /// # Errors
@@ -49,15 +48,15 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
         let mut others = names.iter();
         let Some(first) = others.next() else { continue };
         let others: Vec<String> = others.map(|name| quoted(name)).collect();
-        // Each slice before the whole, which then lacks what no slice spent.
+        // Each slice comes before the whole. The whole then states only what no slice spent.
         for (by, spent) in &spent.by {
             if let Some(spent) = spent_clause(*spent) {
                 let (first, by) = (quoted(first), quoted_analyst(by));
                 script.statement(&format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
             }
         }
-        // A budget's own SPENT comes too late where its statement, or one that it needs, cannot be
-        // run.
+        // SPENT in a budget's own statement would come too late if that statement, or one that it
+        // needs, cannot be run.
         let spent = match (spent_clause(spent.all), others.as_slice()) {
             (Some(spent), _) => spent,
             (None, []) => continue,
@@ -117,7 +116,7 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
     Ok(script.text)
 }
 
-/// Tables behind those that they lead to.
+/// Writes tables after those that they lead to.
 fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
     let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
     let links = |name: &str| catalog.root(name).map_or(0, |(_, links)| links);
@@ -140,8 +139,8 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
     }
 }
 
-/// Views behind those that they read. What is no longer a query, or leads to itself, can be created
-/// nowhere.
+/// Writes views after those that they read. A view whose query is no longer valid, or that leads to
+/// itself, cannot be created anywhere.
 fn views(catalog: &Catalog, script: &mut DumpScript) {
     let mut left: Vec<&View> = catalog.views().collect();
     let mut written: BTreeSet<String> = BTreeSet::new();
@@ -164,7 +163,7 @@ fn views(catalog: &Catalog, script: &mut DumpScript) {
     }
 }
 
-/// A text of statements and comments.
+/// The script as a text of statements and comments.
 #[derive(Default)]
 struct DumpScript {
     text: String,
@@ -173,7 +172,7 @@ struct DumpScript {
 impl DumpScript {
     fn statement(&mut self, statement: &str) {
         self.text.push_str(statement);
-        // The text of a view may end with a comment.
+        // The text of a view may end with a comment, so the semicolon is on a line of its own.
         self.text.push_str(if statement.contains("--") { "\n;\n" } else { ";\n" });
     }
 

@@ -1,8 +1,8 @@
-//! Export folders: where the answers of an analyst may be written.
+//! Export folders: the folders into which the answers of analysts may be written.
 //!
-//! In: a folder that an owner names. Out: its declaration, if nothing that HushQL reads or keeps is
-//! in it: an analyst who can write there could otherwise put rows into a table, or a journal beside
-//! the vault.
+//! In: a folder that an owner names. Out: its declaration, if the folder contains nothing that
+//! HushQL reads or keeps. Otherwise an analyst who can write there could put rows into a table, or
+//! a journal beside the vault.
 //!
 //! ```text
 //! /srv/out, tables in /srv/data          →   answers of lab may be written into /srv/out
@@ -17,11 +17,11 @@ use crate::error::Error;
 use crate::exec::target::folder::TargetFolder;
 use crate::instance::Inner;
 
-/// Declares the export folder of an analyst, or that there is none.
+/// Declares or drops the export folder of an analyst.
 ///
 /// # Errors
-/// [`Error::Catalog`] for a folder that does not exist or overlaps with what HushQL reads and
-/// keeps, and the vault's own.
+/// [`Error::Catalog`] for a folder that does not exist, or that overlaps with what HushQL reads and
+/// keeps. Also the vault's own errors.
 pub(super) fn set(inner: &Inner, analyst: &str, folder: Option<&str>) -> Result<String, Error> {
     let Some(folder) = folder else {
         inner.vault.set_export(analyst, None)?;
@@ -42,10 +42,11 @@ pub(super) fn set(inner: &Inner, analyst: &str, folder: Option<&str>) -> Result<
     Ok(format!("answers of {analyst} may be written into {shown}: COPY (query) TO 'file.csv'"))
 }
 
-/// What is in a folder that answers must not be written to, if anything.
+/// Why answers must not be written into a folder: the file or folder of HushQL that overlaps with
+/// it.
 ///
 /// # Errors
-/// Those of the file system: what cannot be looked at may overlap.
+/// Errors of the file system. A path that cannot be examined may overlap.
 pub(crate) fn overlap(
     inner: &Inner,
     catalog: &Catalog,
@@ -86,8 +87,8 @@ pub(crate) fn overlap(
     Ok(None)
 }
 
-/// Whether the files of a table may be in a folder, or the folder among them: whoever writes into
-/// it would add rows.
+/// True if the files of a table may be in a folder, or the folder among them. A file that is
+/// written there would add rows to the table.
 fn overlaps(folder: &TargetFolder, path: &Path, source: &Source) -> io::Result<bool> {
     match source {
         Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(false),
@@ -105,7 +106,7 @@ fn overlaps(folder: &TargetFolder, path: &Path, source: &Source) -> io::Result<b
     }
 }
 
-/// Refuses to declare a file as a table that an analyst may put into an export folder.
+/// Refuses to declare a file as a table if an analyst may write it into an export folder.
 ///
 /// # Errors
 /// [`Error::Catalog`] with the analyst's name.

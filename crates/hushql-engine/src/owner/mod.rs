@@ -42,18 +42,18 @@ pub(crate) mod typed;
 mod units;
 mod views;
 
-/// How often to prepare a declaration while other declarations are made.
+/// How often a declaration is prepared again if other declarations come in between.
 const ATTEMPTS: usize = 8;
 
 /// Carries out a declaration.
 ///
 /// # Guarantee
-/// The declarations against which it is checked are those at the time of the write: after another
-/// declaration in between, it is checked again.
+/// A declaration is checked against the declarations at the time of the write. If another
+/// declaration comes in between, it is checked again.
 ///
 /// # Errors
-/// The problem with the declaration; [`VaultError::Redeclared`] if others came in between each
-/// time.
+/// The problem with the declaration; [`VaultError::Redeclared`] if other declarations come in
+/// between every time.
 pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     inner.forget_kept();
     for _ in 1..ATTEMPTS {
@@ -122,7 +122,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let entry = known(&catalog, table)?;
             open.fits_its_declaration(entry)?;
             units::verified(inner, &open, &catalog, entry, &unit).await?;
-            // Where its rows were read, the owner learns which of them are none.
+            // If the rows were read, the owner learns which lines are not rows.
             let unread = match unit.max_rows() {
                 Some(_) => files::Unread::of(entry, &open),
                 None => files::Unread::default(),
@@ -135,7 +135,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
     }
 }
 
-/// The declarations that read no file.
+/// Carries out declarations that read no file.
 pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     let catalog = &*inner.vault.catalog()?;
     match declaration {
@@ -268,7 +268,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             })
         }
         Declaration::AlterBudget { name, limit } => {
-            // The accountant was fixed when the budget was created; the vault checks that again in
+            // The accountant was fixed when the budget was created. The vault checks that again in
             // its transaction.
             let accountant = accountant_of(&inner.vault.budget(name)?.budget)?;
             let Limit { limit, promise, .. } = limit_of(limit, &accountant)?;
@@ -293,7 +293,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
     }
 }
 
-/// Writes a unit after its checks and its verification on the file.
+/// Writes a unit after checking it and verifying it on the file.
 fn set_unit(
     inner: &Inner,
     open: &OpenFiles,
@@ -305,7 +305,7 @@ fn set_unit(
     for other in other_people {
         known(catalog, other)?;
     }
-    // Hold the lock until the unit is written, so that the compared tables remain registered.
+    // Hold the lock until the unit is written, so that the compared tables stay registered.
     let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
     twins::may_be_private(&providers, catalog, entry, &unit, other_people)?;
     let table = &entry.name;
@@ -322,7 +322,7 @@ fn set_unit(
     Ok(format!("table {table} is private; {shown}{carried}"))
 }
 
-/// Writes a unit, with the fingerprints of the files that it was declared on.
+/// Writes a unit, with the fingerprints of the files on which it was declared.
 fn keep_unit(
     inner: &Inner,
     open: &OpenFiles,
@@ -347,7 +347,7 @@ fn keep_unit(
     Ok(inner.vault.alter_tables(catalog, &changed)?)
 }
 
-/// Takes the unit from a table. Its file may change from then on.
+/// Removes the unit of a table. Its file may change from then on.
 fn without_unit(table: &mut Table, privacy: Privacy) {
     table.privacy = privacy;
     if let Source::File { fingerprint, .. } = &mut table.source {
@@ -355,8 +355,8 @@ fn without_unit(table: &mut Table, privacy: Privacy) {
     }
 }
 
-/// Notes that the rows of a table are those of now. The unit of a single file is verified on them,
-/// as when it was declared.
+/// Takes the present rows of a table as the declared ones. The unit of a single file is verified on
+/// them, as when it was declared.
 async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let entry = known(&catalog, table)?;
@@ -376,7 +376,7 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     ))
 }
 
-/// The remark for an owner when a declaration joins the charges of tables.
+/// The remark for the owner if a declaration joins the charges of tables.
 fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error> {
     let after = inner.vault.catalog()?;
     let people = |catalog: &Catalog| catalog.people(catalog.unit_domain(table).unwrap_or(table));
@@ -388,7 +388,7 @@ fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error
     })
 }
 
-/// Writes a change of a table's declaration that was checked on this snapshot.
+/// Writes a change of a table's declaration that was checked against this state of the catalog.
 fn alter(
     inner: &Inner,
     catalog: &Catalog,
@@ -466,7 +466,7 @@ fn set_domain(
     Ok(format!("column {table}.{column} has a domain"))
 }
 
-/// The present distinct values of a public table's column, in order; NULL behind them if a row has
+/// The present distinct values of a public table's column, in order. NULL comes last if a row has
 /// it.
 fn referenced(
     inner: &Inner,
@@ -502,7 +502,7 @@ fn referenced(
     Ok(texts.into_iter().map(|text| Some(text.to_owned())).chain(null).collect())
 }
 
-/// In which zone moments are read whose files name one.
+/// The remark about columns whose files name a time zone: their moments are read in UTC.
 fn read_in_utc(table: &Table) -> String {
     let zoned =
         table.columns.iter().filter_map(|column| Some((&column.name, column.zone.as_ref()?)));
@@ -512,8 +512,8 @@ fn read_in_utc(table: &Table) -> String {
     if said.is_empty() { String::new() } else { format!("; {}", said.join(", ")) }
 }
 
-/// Checks that numbers are written as numbers and other values as quoted text: '5' for an integer
-/// column is a mistake.
+/// Checks that numbers are written as numbers and other values as quoted text. For an integer
+/// column, '5' is a mistake.
 fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
     let fits = match literal {
         Literal::Null => true,

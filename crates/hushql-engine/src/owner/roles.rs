@@ -1,10 +1,10 @@
 //! Roles: who may log in to the server.
 //!
-//! In: parsed declarations. Out: one sentence each, without the password. Of a password, the vault
-//! gets the verifier; a verifier that a client made, as psql's `\password` does, is stored as it
-//! is. All others have the salt that log-ins under this name are told anyway, so that nobody who
-//! watches it sees the role come, go or change. Whoever is logged in as a role may give it another
-//! password, and change nothing else.
+//! In: parsed declarations. Out: one sentence each, without the password. The vault stores the
+//! verifier of a password. A verifier that a client made, as psql's `\password` does, is stored as
+//! it is. Every other verifier has the salt that a log-in under this name is sent in any case, so
+//! that an observer of log-ins does not see a role come, go or change. A logged-in role may give
+//! itself another password, and change nothing else.
 //!
 //! ```text
 //! CREATE ROLE lab LOGIN PASSWORD 'a long one'   →   role lab may log in
@@ -60,11 +60,11 @@ pub(super) fn alter(inner: &Inner, name: &str, options: &RoleClause) -> Result<S
     Ok(format!("role {name}: {}{password}", told(&role)))
 }
 
-/// Gives the role of whoever is logged in another password, and returns what tells it from others.
+/// Gives the role that is logged in another password, and returns the password's fingerprint.
 ///
 /// # Errors
-/// [`Error::LogIn`] if the role may not log in any more, or has another password than the one that
-/// they logged in with.
+/// [`Error::LogIn`] if the role may no longer log in, or if its password is no longer the one with
+/// which it logged in.
 pub(crate) fn change_own(
     inner: &Inner,
     name: &str,
@@ -125,8 +125,8 @@ fn told(role: &Role) -> String {
 /// The verifier of a password for a role of this name.
 ///
 /// # Guarantee
-/// Its salt is the one that a log-in under this name is told before and after, unless a client made
-/// the verifier.
+/// A log-in under this name is sent the same salt before and after, unless a client made the
+/// verifier.
 fn verifier(inner: &Inner, name: &str, password: &Password) -> Result<String, Error> {
     if let Some(made) = Verifier::read(password.text()) {
         return Ok(made.text());
@@ -137,7 +137,7 @@ fn verifier(inner: &Inner, name: &str, password: &Password) -> Result<String, Er
             "a verifier that a client made is of SCRAM-SHA-256, with 4096 rounds and a salt of 16 bytes: write the password itself instead",
         ));
     }
-    // Clients normalize other characters before they hash them, each in its own way.
+    // Clients normalize other characters before they hash them, and differ in how they do it.
     let plain = text.chars().all(|c| c.is_ascii() && !c.is_ascii_control());
     if !plain || !(FEWEST..=MOST).contains(&text.len()) {
         return Err(Error::catalog(format!(
@@ -154,7 +154,7 @@ fn verifier(inner: &Inner, name: &str, password: &Password) -> Result<String, Er
     Ok(verifier.ok_or(Error::Internal)?.text())
 }
 
-/// A time in UTC, in seconds since 1970; `None` for `infinity`.
+/// A time in UTC, in seconds since 1970. `None` for `infinity`.
 fn time(text: &str) -> Result<Option<i64>, Error> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("infinity") {

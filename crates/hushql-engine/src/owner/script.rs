@@ -1,8 +1,8 @@
 //! Declarations as the statements that make them.
 //!
 //! In: tables and budgets of the catalog. Out: SQL that the parser reads as the same declarations.
-//! Names and values may come from a hostile file; they are quoted wherever SQL would read them as
-//! something else.
+//! Names and values may come from a hostile file, so they are quoted wherever SQL would misread
+//! them.
 //!
 //! ```text
 //! table "order", unit "a""b"   →   ALTER TABLE order SET PRIVACY UNIT ("a""b")
@@ -24,7 +24,7 @@ use crate::privacy::{Notion, Spend};
 use crate::sql_type::sql_type;
 
 /// The statements that declare a table, its unit and its domains, in order. A table that a program
-/// registers is not created by a statement.
+/// registers has no statement that creates it.
 pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<String> {
     let name = quoted(&table.name);
     let privacy = match &table.privacy {
@@ -47,8 +47,8 @@ pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<St
     created(table).into_iter().chain(privacy).chain(domains).collect()
 }
 
-/// CREATE EXTERNAL TABLE, for a file or several. Only the columns of a CSV file can have other
-/// types than those that are inferred; where there may be no file any more, they are written.
+/// CREATE EXTERNAL TABLE, for one file or several. Only a CSV file can have columns whose types
+/// differ from the inferred ones. The types are also written where the files may be missing.
 pub(crate) fn created(table: &Table) -> Option<String> {
     let typed = |columns: &[Column]| {
         let columns = columns.iter().map(|column| {
@@ -95,12 +95,12 @@ pub(crate) fn created(table: &Table) -> Option<String> {
     ))
 }
 
-/// The type of a column; `None` for a type that this version of Arrow does not know.
+/// The type of a column. `None` for a type that this version of Arrow does not know.
 fn data_type(column: &Column) -> Option<DataType> {
     DataType::from_str(&column.data_type).ok()
 }
 
-/// The name of a type with which a column may be declared.
+/// The name of a type with which a column may be declared. `None` for other types.
 pub(crate) fn declarable(data_type: &DataType) -> Option<String> {
     let can_be = matches!(
         data_type,
@@ -150,13 +150,12 @@ fn literal(value: &str, data_type: Option<&DataType>) -> String {
     }
 }
 
-/// A text as a literal.
-/// A text in single quotes.
+/// A text as a literal in single quotes.
 pub(crate) fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// The statement that creates a budget with its slices, of which this much is spent.
+/// The statement that creates a budget with its slices and with what was spent of it.
 pub(crate) fn budget_statement(budget: &Budget, slices: &[Slice], spent: &Spending) -> String {
     let limit = match budget.promise {
         Some(promise) => {
@@ -173,7 +172,7 @@ pub(crate) fn budget_statement(budget: &Budget, slices: &[Slice], spent: &Spendi
         None => format!("({})", amount(budget.limit)),
     };
     let per_query = per_query(budget);
-    // Without SPENT, what a query spends has to fit into the limit, which may have been lowered
+    // Without SPENT, the PER QUERY amounts must fit into the limit, which may have been lowered
     // since.
     let spent_in_all = match spent_clause(spent.all) {
         None if budget.check().is_err() => " SPENT (epsilon=0)".to_owned(),
@@ -191,7 +190,7 @@ pub(crate) fn budget_statement(budget: &Budget, slices: &[Slice], spent: &Spendi
     )
 }
 
-/// The statement that partitions the people of a budget again; an error where it would be refused.
+/// The statement that partitions the people of a budget again. An error if it would be refused.
 pub(crate) fn partition_statement(
     catalog: &Catalog,
     budget: &str,
@@ -225,7 +224,7 @@ fn per_query(budget: &Budget) -> String {
     let (least, most) = match budget.limit.notion {
         Notion::Approximate => ("min", "max"),
         Notion::Concentrated => ("min_rho", "max_rho"),
-        // There is neither.
+        // A budget in coupons has neither of the two.
         Notion::Coupons => ("min", "max"),
     };
     let loss = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
@@ -248,7 +247,7 @@ fn per_query(budget: &Budget) -> String {
     }
 }
 
-/// What follows SPENT; `None` if nothing was spent.
+/// The clause after SPENT. `None` if nothing was spent.
 pub(crate) fn spent_clause(elsewhere: Elsewhere) -> Option<String> {
     let Elsewhere { cost: spent, tally } = elsewhere;
     if spent.is_nothing() && tally.is_none_or(|tally| tally.releases == 0) {

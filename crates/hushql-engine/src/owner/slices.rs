@@ -1,4 +1,4 @@
-//! Slices of budgets, from what their owner writes to the vault.
+//! Slices of budgets: from the clause of their owner to the vault.
 //!
 //! In: the clause of a slice. Out: the slice in whole units of the ledger, and one sentence about
 //! it.
@@ -16,7 +16,7 @@ use crate::ledger::{Elsewhere, SliceChange};
 use crate::owner::amounts::{slice_of, spent_of};
 use crate::privacy::Spend;
 
-/// The slices of a new budget, each with what its analyst spent at least.
+/// The slices of a new budget, each with the least that its analyst has already spent.
 pub(super) fn declared(clauses: &[SliceClause]) -> Result<Vec<(Slice, Option<Elsewhere>)>, Error> {
     let read = |clause: &SliceClause| {
         let spent = clause.spent.as_deref().map(spent_of).transpose()?;
@@ -58,7 +58,8 @@ pub(super) fn alter(
     })
 }
 
-/// IF NOT EXISTS for a budget that exists: it stays as it is, but for what SPENT adds.
+/// IF NOT EXISTS for an existing budget: it stays as it is, except that SPENT may add to what was
+/// spent.
 pub(super) fn keep_budget(
     inner: &Inner,
     catalog: &Catalog,
@@ -87,7 +88,7 @@ pub(super) fn keep_budget(
     Ok(format!("there is a budget {name} already; it stays as it is: {left}"))
 }
 
-/// The remainder of a budget, for its owner.
+/// What is left of a budget, in words for its owner.
 pub(super) fn left_text(left: Spend) -> String {
     match left.nano {
         0 => format!(

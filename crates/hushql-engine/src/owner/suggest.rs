@@ -1,9 +1,9 @@
 //! Drafts of declarations for a table, from the names and types of columns alone.
 //!
 //! In: the catalog. Out: lines of a script: statements that can be run, and comments where the
-//! owner has to decide. Nothing here opens a file. What a footer, a dictionary or the name of a
-//! folder says are values, too: a bound that follows from them would tell of one person's row, and
-//! is never drafted.
+//! owner must decide. Nothing here opens a file. A footer, a dictionary or the name of a folder
+//! contains values, too. A bound that follows from values could reveal one person's row, so none is
+//! drafted.
 //!
 //! ```text
 //! visits: patient BIGINT, age INT, fee DOUBLE
@@ -19,7 +19,7 @@ use arrow::datatypes::DataType;
 use crate::catalog::{Catalog, Column, Privacy, Table, Unit, quoted};
 use crate::visible;
 
-/// Words for people and for what acts for one of them.
+/// Words for people, and for things that act for one of them.
 const PEOPLE: [&str; 34] = [
     "account",
     "bidder",
@@ -57,10 +57,10 @@ const PEOPLE: [&str; 34] = [
     "worker",
 ];
 
-/// Words that follow the word for a person in the name of its key.
+/// Words that follow the word for a person in the name of a key.
 const KEYS: [&str; 8] = ["id", "key", "no", "number", "nr", "uid", "uuid", "code"];
 
-/// The range of a column whose name says what it holds, whatever is in it.
+/// The range of a column whose name tells what it holds, whatever its values are.
 const RANGES: [(&str, &str, bool); 11] = [
     ("age", "0, 120", false),
     ("month", "1, 12", false),
@@ -75,10 +75,10 @@ const RANGES: [(&str, &str, bool); 11] = [
     ("lon", "-180, 180", true),
 ];
 
-/// The drafts for a table, a line each.
+/// The drafts for a table, one line each.
 ///
 /// # Guarantee
-/// They depend on the names and types of columns, on what is declared, and on nothing else.
+/// They depend only on the names and types of columns, and on the declarations.
 pub(crate) fn suggestions(catalog: &Catalog, table: &Table) -> Vec<String> {
     let mut lines = ScriptLines::default();
     lines
@@ -119,7 +119,7 @@ pub(crate) fn suggestions(catalog: &Catalog, table: &Table) -> Vec<String> {
             domain(&mut lines, &name, column);
         }
     }
-    // The people of a link have the budgets of those that it leads to.
+    // A table with a link has the budgets of the people that it leads to.
     let people = match drafted.as_ref().and_then(Unit::link) {
         Some(link) => catalog.unit_domain(&link.table).unwrap_or(&link.table),
         None => catalog.unit_domain(&table.name).unwrap_or(&table.name),
@@ -137,8 +137,8 @@ pub(crate) fn suggestions(catalog: &Catalog, table: &Table) -> Vec<String> {
     lines.0
 }
 
-/// The unit that the name of a column suggests: a link to a table whose unit is declared, or a
-/// column of its own.
+/// The unit that the name of a column suggests: a link to a table whose unit is declared, or the
+/// column itself.
 fn unit(catalog: &Catalog, table: &Table) -> Option<Unit> {
     let keys =
         || table.columns.iter().filter(|column| data_type(column).is_some_and(|t| is_key(&t)));
@@ -161,14 +161,14 @@ fn unit(catalog: &Catalog, table: &Table) -> Option<Unit> {
     Some(Unit::Column { column, max_rows: None, unique: false })
 }
 
-/// Whether the name of a column says that it holds the key of a table: `customer_id` that of
+/// True if a column's name says that it holds the key of a table, as `customer_id` does for
 /// `customers(id)`.
 pub(crate) fn names_key_of(column: &str, table: &str, key: &str) -> bool {
     let Some(person) = person(column) else { return false };
     column == key || person == singular(&words(table).concat())
 }
 
-/// Whether values of a type can be the keys of people.
+/// True if values of a type can be the keys of people.
 fn is_key(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_string()
 }
@@ -212,7 +212,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The domain of a column, or what its owner has to fill in.
+/// The domain of a column, or a comment that asks the owner to fill it in.
 fn domain(lines: &mut ScriptLines, table: &str, column: &Column) {
     let Some(data_type) = data_type(column) else { return };
     let head =
@@ -349,7 +349,7 @@ mod tests {
         );
     }
 
-    /// A name may hold what SQL reads as the end of a comment, of a statement or of a name.
+    /// A name may contain what SQL reads as the end of a comment, of a statement or of a name.
     #[test]
     fn hostile_names_stay_names() {
         let hostile =

@@ -2,9 +2,10 @@
 //!
 //! In: a table that is about to become private or public. Out: nothing, or a refusal. One file
 //! under two names would have two budgets for the same people, and a public table with the rows of
-//! a private one would reveal them. Tables with equal rows must therefore share a unit domain, or
-//! the owner must declare that they are about other people. Files are compared by path, inode and
-//! bytes, registered tables by their provider, tables of a server by its address and their names.
+//! a private one would reveal them. So tables with equal rows must share a unit domain, or the
+//! owner must declare that they are about other people. Files are compared by path, inode and
+//! bytes, registered tables by their provider, and tables of a server by its address and their
+//! names.
 //!
 //! ```text
 //! visits (private), copy.csv (the same bytes)   →   ALTER TABLE copy SET PUBLIC                      refused
@@ -32,7 +33,7 @@ struct Twin<'a> {
     how: String,
 }
 
-/// Refuses to make a table private if another table shows its rows, or counts them for other
+/// Refuses to make a table private if another table shows the same rows, or counts them for other
 /// people.
 pub(super) fn may_be_private(
     providers: &Providers,
@@ -74,7 +75,7 @@ pub(super) fn may_be_private(
     )))
 }
 
-/// The private tables with the rows of this one that are declared to be about other people.
+/// The private tables that have the rows of this one and are declared to be about other people.
 pub(super) fn other_people(providers: &Providers, catalog: &Catalog, table: &Table) -> Vec<String> {
     let unit_domain = catalog.unit_domain(&table.name);
     let shared = |other: &Table| {
@@ -107,14 +108,14 @@ pub(super) fn may_be_public(
 }
 
 /// Refuses to register rows under a name if that would reveal rows that are private under another
-/// name, or count them twice.
+/// name, or would count them twice.
 pub(super) fn may_be_registered(
     providers: &Providers,
     catalog: &Catalog,
     known: &Table,
     provider: &Arc<dyn TableProvider>,
 ) -> Result<(), Error> {
-    // The earlier declaration of these rows holds, because the owner made it.
+    // The owner made the earlier declaration of these rows, so it holds.
     let replaced = providers.get(&known.name);
     if known.privacy == Privacy::Undeclared || replaced.is_some_and(|old| equal(old, provider)) {
         return Ok(());
@@ -125,7 +126,7 @@ pub(super) fn may_be_registered(
             (Privacy::Undeclared, _) | (_, Privacy::Undeclared) => false,
             (Privacy::Public, Privacy::Public) => false,
             (Privacy::Public, Privacy::Private(_)) | (Privacy::Private(_), Privacy::Public) => true,
-            // After a restart, a program registers again what its owner has declared.
+            // After a restart, a program may register again what its owner has declared.
             (Privacy::Private(_), Privacy::Private(_)) => {
                 let unit_domains = catalog.unit_domain(&known.name).zip(catalog.unit_domain(name));
                 replaced.is_some() && !unit_domains.is_some_and(|(a, b)| catalog.same_people(a, b))
@@ -152,7 +153,7 @@ pub(super) fn notice(catalog: &Catalog, table: &Table) -> String {
     }
 }
 
-/// The other declared tables, private or public, with the rows of this one.
+/// The other declared tables with the rows of this one, private or public.
 fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<Twin<'a>> {
     let declared = catalog
         .tables()
@@ -161,7 +162,7 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
         let (name, its) = (&table.name, &other.name);
         let how = match (&table.source, &other.source) {
             (Source::File { files: of_one, .. }, Source::File { files: of_other, .. }) => {
-                // A file that cannot be read now cannot answer a query either.
+                // If a file cannot be read now, it cannot answer a query either.
                 let same = same_rows(&table.source, &other.source).ok().flatten()?;
                 match (same, of_one.is_none() && of_other.is_none()) {
                     (Same::File, true) => format!("the file of {name} is that of {its}"),
@@ -201,7 +202,7 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
     declared.filter_map(twin).collect()
 }
 
-/// Whether two tables have the same provider.
+/// True if two tables have the same provider.
 fn equal(one: &Arc<dyn TableProvider>, other: &Arc<dyn TableProvider>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }

@@ -1,8 +1,9 @@
 //! Declarations as Rust values, for programs that do not write them in SQL.
 //!
 //! In: a program's description of a file, a unit, a domain or a budget. Out: the [`Declaration`]
-//! that the parser makes of the same in SQL, so that the same code checks and carries out both.
-//! Names are used as they are: a name that SQL writes without quotation marks is in lower case.
+//! that the parser makes of the same statement in SQL, so that the same code checks and carries out
+//! both. Names are used as they are: a name that SQL writes without quotation marks is in lower
+//! case.
 //!
 //! ```text
 //! PrivacyUnit::column("visits", "patient").max_rows(4)
@@ -41,7 +42,7 @@ pub use unit::PrivacyUnit;
 /// ```
 #[derive(Debug)]
 pub struct Declaration {
-    /// The result of the parser for the same in SQL, or the problem with the description.
+    /// The parsed declaration, or the problem with the description.
     parsed: Result<Parsed, Error>,
 }
 
@@ -63,10 +64,10 @@ impl Declaration {
         Self { parsed: Ok(Parsed::SetPublic { table: table.into() }) }
     }
 
-    /// The result of the parser for the same in SQL.
+    /// The declaration as the parser makes it of the same statement in SQL.
     ///
     /// # Errors
-    /// [`Error::Catalog`] or [`Error::Refused`] for a description that SQL could not express.
+    /// [`Error::Catalog`] or [`Error::Refused`] for a description that SQL cannot express.
     pub(crate) fn into_parsed(self) -> Result<Parsed, Error> {
         self.parsed
     }

@@ -2,11 +2,11 @@
 //!
 //! In: a unit clause from an owner's session. Out: a [`Unit`] for the catalog. Columns that
 //! identify a person or lead to one must exist, have the same comparable types on both sides, and
-//! have no domain; a chain of links must end at a column that identifies the person. MAX ROWS is
+//! have no domain. A chain of links must end at a column that identifies the person. MAX ROWS is
 //! verified once on a file, so that the owner learns at once if a declaration would drop rows;
 //! every plan enforces it again. The target of a link must be unique, which is verified on the
 //! rows. For a file this remains true, because the file must not change. For other tables it may
-//! become false, and no claim rests on it: see `resolved` in `crate::analysis`.
+//! become false, and no claim relies on it: see `resolved` in `crate::analysis`.
 //!
 //! ```text
 //! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      unit domain: customer
@@ -31,7 +31,7 @@ use crate::instance::table_names::known;
 use crate::owner::columns::{column_of, data_type};
 use crate::sql_type::sql_type;
 
-/// The unit of a table's clause, checked against the catalog.
+/// The unit of a clause, checked against the catalog.
 pub(super) fn checked(
     catalog: &Catalog,
     table: &Table,
@@ -101,8 +101,8 @@ fn linked(
     Ok(())
 }
 
-/// Refuses floats, booleans and columns with a domain: units and links are compared and hashed as
-/// they are.
+/// Refuses floats, booleans and columns with a domain, because units and links are compared and
+/// hashed as they are.
 fn comparable(table: &Table, column: &str) -> Result<(), Error> {
     let data_type = data_type(column_of(table, column)?)?;
     let allowed = data_type.is_integer()
@@ -227,7 +227,7 @@ fn unread(table: &Table, error: datafusion::common::DataFusionError) -> Error {
     Error::catalog_from(format!("the rows of {} cannot be read", table.name), error)
 }
 
-/// The rows of a table, without a comparison with the file that was verified before.
+/// The rows of a table, whose file may differ from the verified one.
 fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPlanBuilder, Error> {
     let mut anew = table.clone();
     if let Source::File { fingerprint, .. } = &mut anew.source {
@@ -240,7 +240,7 @@ fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPl
         .map_err(|e| unread(table, e))
 }
 
-/// Rows joined along their chain, and the column that identifies their person.
+/// The rows joined along their chain of links, and the column that identifies their person.
 fn with_person(
     inner: &Inner,
     open: &Arc<OpenFiles>,
@@ -267,7 +267,7 @@ fn with_person(
     Ok((rows, person))
 }
 
-/// The largest number of rows with the same keys, without NULL keys.
+/// The largest number of rows with the same keys. NULL keys do not count.
 async fn most_alike(
     inner: &Inner,
     table: &Table,
@@ -291,13 +291,13 @@ async fn most_alike(
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
 }
 
-/// The fingerprint of a table's files. A single file has one, unless it cannot be read, or its
-/// owner lets it change. A file has one in any case if the declaration was verified on it, the
-/// owner fixed its bytes, or its people are partitioned.
+/// The fingerprint of a table's files. A single file has one, unless it cannot be read or its owner
+/// lets it change. A file must have one if the declaration was verified on it, if the owner fixed
+/// its bytes, or if its people are partitioned.
 ///
 /// # Errors
-/// [`Error::Catalog`] when a file that needs one cannot be read, or when a file is written to
-/// meanwhile.
+/// [`Error::Catalog`] if a file that needs one cannot be read, or if a file is written in the
+/// meantime.
 pub(super) fn fingerprint(
     open: &OpenFiles,
     catalog: &Catalog,

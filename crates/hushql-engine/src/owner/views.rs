@@ -2,8 +2,8 @@
 //!
 //! In: a view from an owner's session. Out: one sentence. The view is planned before it is stored,
 //! so that the owner learns at once about an unknown name, a circle or a column without a name. The
-//! tables that it reads may change later, so each use plans it again. Privacy does not depend on
-//! any of this.
+//! tables that it reads may change later, so each use plans it again. Privacy depends on none of
+//! this.
 //!
 //! ```text
 //! CREATE VIEW grown AS SELECT age FROM adult WHERE age >= 18   →   view grown has 1 column: …
@@ -25,7 +25,7 @@ pub(super) fn create(
     let view = View { name: name.to_owned(), columns: columns.to_vec(), query: query.to_owned() };
     view.check()?;
     let catalog = inner.vault.catalog()?;
-    // Report a taken name before a problem with the query; the vault checks the name again.
+    // Report a taken name before a problem with the query. The vault checks the name again.
     if catalog.table(name).is_some() {
         return Err(CatalogError::DuplicateTable { table: view.name }.into());
     }

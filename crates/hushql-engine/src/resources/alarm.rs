@@ -1,6 +1,6 @@
-//! Alarms of all statements that run, kept by one thread.
+//! The alarms of all running statements. One thread keeps them.
 //!
-//! In: a time. Out: a future that ends then, on any runtime or none. An alarm that is dropped does
+//! In: a time. Out: a future that ends at this time, on any runtime or none. A dropped alarm does
 //! not ring.
 
 use std::collections::BTreeMap;
@@ -11,30 +11,30 @@ use std::time::Instant;
 
 use futures::channel::oneshot::{self, Receiver, Sender};
 
-/// The alarms that are set, by their times and then by their numbers.
+/// The alarms that are set, ordered by time and then by number.
 struct Alarms {
     set: BTreeMap<(Instant, u64), Sender<()>>,
-    /// The number of the next one.
+    /// The number of the next alarm.
     next: u64,
-    /// The process in which a thread rings them; 0 if there is none. A fork has no thread of its
-    /// parent.
+    /// The process whose thread rings them, or 0 if there is no thread yet. After a fork, the child
+    /// has no thread of its parent.
     kept_by: u32,
 }
 
 static ALARMS: Mutex<Alarms> = Mutex::new(Alarms { set: BTreeMap::new(), next: 0, kept_by: 0 });
 
-/// Told when an alarm comes before all others.
+/// Notified when a new alarm comes before all others.
 static SOONER: Condvar = Condvar::new();
 
 fn alarms() -> MutexGuard<'static, Alarms> {
     ALARMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An alarm that is set, as long as this is there.
+/// An alarm. It stays set as long as this value exists.
 #[derive(Debug)]
 pub(super) struct Alarm {
     key: (Instant, u64),
-    /// Ends when it rings.
+    /// Ends when the alarm rings.
     pub(super) rings: Receiver<()>,
 }
 
@@ -48,7 +48,7 @@ impl Alarm {
     /// An alarm at this time.
     ///
     /// # Errors
-    /// Those of the system, where it has no thread to keep alarms.
+    /// The system's error if it has no thread for the alarms.
     pub(super) fn at(time: Instant) -> io::Result<Self> {
         let (ring, rings) = oneshot::channel();
         let mut alarms = alarms();
@@ -77,7 +77,7 @@ fn keep() {
         while let Some(first) = alarms.set.first_entry()
             && first.key().0 <= now
         {
-            // Whoever has gone does not hear it.
+            // The receiver may be gone.
             let _ = first.remove().send(());
         }
         let first = alarms.set.first_key_value().map(|((time, _), _)| *time);

@@ -1,9 +1,9 @@
 //! The clock of a statement, for all of its stages.
 //!
-//! In: the time that it may take. Out: the result of its work, or nothing if the time is over.
-//! Planning never waits, so it cannot be cancelled from outside. It has a thread of its own, which
-//! ends at its next public row after the time is over or the statement is dropped; nothing waits
-//! for this thread.
+//! In: the time that the statement may take. Out: the result of its work, or nothing if the time is
+//! over. Planning never waits, so it cannot be cancelled from outside. It has a thread of its own,
+//! which ends at its next public row after the time is over or the statement is dropped. Nothing
+//! waits for this thread.
 //!
 //! ```text
 //! clock.aside(|| plan(query)).await      a refusal when the time is over
@@ -36,7 +36,7 @@ impl Clock {
         Self { time, deadline: Deadline::within(time) }
     }
 
-    /// The time at which everything has to end.
+    /// The time at which all work must end.
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline.clone()
     }
@@ -52,20 +52,20 @@ impl Clock {
     /// Runs work that never waits and charges nothing.
     ///
     /// # Errors
-    /// Those of the work, [`Error::Internal`] if it panics, and a refusal if the time is over.
+    /// The errors of the work, [`Error::Internal`] if it panics, and a refusal if the time is over.
     pub(crate) async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (tell, told) = oneshot::channel();
         start(move || {
-            // This fails if the statement was dropped.
+            // Sending fails if the statement was dropped.
             let _ = tell.send(guard::run(work));
         })?;
         let ends = Stops(&self.deadline);
         let done = self.limit(told).await;
         let done = done.ok_or_else(|| self.too_long())?.map_err(|_| Error::Internal)?;
-        // An error that the timeout caused becomes this refusal.
+        // If the work failed because the time is over, the error is this refusal.
         self.check()?;
         std::mem::forget(ends);
         done
@@ -97,11 +97,11 @@ impl Clock {
         }
     }
 
-    /// Runs a future to its end, or drops it and returns `None` if the time is over. Needs no timer
-    /// of the runtime.
+    /// Runs a future to its end. If the time is over first, drops it and returns `None`. Needs no
+    /// timer of the runtime.
     pub(crate) async fn limit<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let Some(left) = self.deadline.left() else { return Some(work.await) };
-        // What no clock can say does not come.
+        // An end beyond the range of the clock never comes.
         let Some(end) = Instant::now().checked_add(left) else { return Some(work.await) };
         let mut alarm = Alarm::at(end).ok()?;
         tokio::select! {
@@ -123,7 +123,7 @@ impl Clock {
     }
 }
 
-/// Tells the work that its result is no longer needed.
+/// Tells the work, when dropped, that its result is no longer needed.
 struct Stops<'a>(&'a Deadline);
 
 impl Drop for Stops<'_> {

@@ -1,13 +1,13 @@
 //! The default limit on memory.
 //!
-//! In: Linux's data about the machine and the process's control group. Out: half of the smaller
-//! number. On other systems, or if nothing can be read, a constant.
+//! In: what Linux reports about the machine and the process's control group. Out: half of the
+//! smaller number. A constant on other systems, and if nothing can be read.
 //!
 //! ```text
 //! MemTotal: 16303428 kB, memory.max 4294967296     →     2147483648
 //! ```
 
-/// Half of the assumed memory if the system does not report it.
+/// Half of the memory that is assumed if the system does not report any.
 const UNKNOWN: usize = 2 << 30;
 
 /// Half of the memory that this process may use, in bytes.

@@ -1,9 +1,9 @@
-//! Threads with deep stacks, which are kept for the next statement.
+//! Threads with deep stacks, which later statements use again.
 //!
-//! In: work. Out: nothing; it runs on a thread of its own. A new thread with a deep stack costs
-//! more than most statements take to plan: the system maps the stack, fills the pages that are
-//! touched, and unmaps it on every core. A thread that has done its work therefore waits for more,
-//! for a while.
+//! In: work. Out: nothing; the work runs on a thread of its own. A new thread with a deep stack
+//! costs more than most statements take to plan: the system maps the stack, fills the pages that
+//! are touched, and unmaps it on every core. So a thread that has finished its work waits some time
+//! for more.
 //!
 //! ```text
 //! start(work) ─▶ an idle thread, or a new one ─▶ work ─▶ idle ─▶ (nothing for 10 s) ─▶ ends
@@ -19,7 +19,7 @@ use crate::guard;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Threads of one process that wait for work, the last one last.
+/// Threads of one process that wait for work. The last one has waited for the shortest time.
 struct Idle {
     process: u32,
     threads: Vec<(ThreadId, Sender<Work>)>,
@@ -27,11 +27,12 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
 
-/// The most of them, and for how long each waits.
+/// The most idle threads, and how long each of them waits.
 const MOST: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The idle threads of this process: a fork has the list of its parent, and none of its threads.
+/// The idle threads of this process. After a fork, the child has its parent's list but none of its
+/// threads.
 fn idle() -> MutexGuard<'static, Idle> {
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
@@ -44,10 +45,10 @@ fn idle() -> MutexGuard<'static, Idle> {
 /// Runs work on a thread of its own, with a deep stack.
 ///
 /// # Errors
-/// Those of the system, where it has no more threads to give.
+/// The system's error if it has no more threads.
 pub(super) fn start(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut work: Work = Box::new(work);
-    // The one that waits for the shortest time has the warmest caches.
+    // The thread that has waited for the shortest time has the warmest caches.
     let mut next = idle().threads.pop();
     while let Some((_, thread)) = next {
         match thread.send(work) {
@@ -61,7 +62,7 @@ pub(super) fn start(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Builder::new().name("hushql".to_owned()).stack_size(guard::DEEP).spawn(serving).map(drop)
 }
 
-/// Does work, and waits for more.
+/// Runs the first work, and then waits for more.
 fn serve(first: Work, own: &Sender<Work>, more: &Receiver<Work>) {
     first();
     let id = thread::current().id();
@@ -82,7 +83,7 @@ fn serve(first: Work, own: &Sender<Work>, more: &Receiver<Work>) {
                     return;
                 }
                 drop(idle);
-                // Somebody has taken it out just now, and sends.
+                // Another thread has just taken this one from the list, and will send work.
                 let Ok(work) = more.recv() else { return };
                 work
             }
@@ -97,8 +98,8 @@ mod tests {
 
     use super::*;
 
-    /// Threads are used again, work that waits keeps nothing else from running, and a panic takes
-    /// its own thread only.
+    /// Threads are used again, waiting work does not block other work, and a panic ends only its
+    /// own thread.
     #[test]
     fn threads_are_used_again() {
         let (tell, told) = channel();
@@ -107,7 +108,7 @@ mod tests {
             let tell = tell.clone();
             start(move || tell.send(thread::current().id()).unwrap()).unwrap();
             threads.insert(told.recv().unwrap());
-            // It tells before it is idle.
+            // The thread sends its result before it is idle.
             thread::sleep(Duration::from_millis(1));
         }
         assert!(threads.len() < 100, "{}", threads.len());
@@ -135,7 +136,7 @@ mod tests {
     fn their_stacks_are_deep() {
         let (tell, told) = channel();
         start(move || tell.send(stacker::remaining_stack()).unwrap()).unwrap();
-        // Elsewhere than on Linux, it may not be known.
+        // On systems other than Linux, it may not be known.
         assert!(told.recv().unwrap().is_none_or(|left| left > 64 << 20));
     }
 }

@@ -1,15 +1,15 @@
 //! Views: named queries, planned before the query that reads them.
 //!
 //! In: a query's tree and the catalog. Out: a source for each view that the query reads; the source
-//! is only a plan. The planner replaces the name with the plan, and the name becomes its alias, as
-//! for a subquery in FROM. The analysis therefore sees the query with its views expanded, and does
-//! not know views.
+//! contains only a plan. The planner replaces the name by the plan, and the name becomes its alias,
+//! as for a subquery in FROM. So the analysis sees the query with its views expanded, and knows no
+//! views.
 //!
-//! Names do not collide, because each view is planned separately from its own text: the view cannot
+//! Names do not collide, because each view is planned separately from its own text. The view cannot
 //! see CTEs, columns or releases of the query that reads it, and that query cannot see those of the
-//! view. Names in a view are resolved when the view is used. This module therefore detects views
-//! that lead to themselves, and queries that exceed the size limit once their views are expanded: a
-//! view that reads another one twice doubles it.
+//! view. Names in a view are resolved when the view is used. So this module detects views that lead
+//! to themselves. It also detects queries that exceed the size limit after their views are
+//! expanded: a view that reads another one twice doubles it.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*) FROM grown     →     … FROM (SELECT age FROM adult WHERE age >= 18) AS grown
@@ -36,7 +36,7 @@ use crate::refusal::{Reason, Refusal};
 
 pub(crate) use shown::{columns, describe, statement, summary};
 
-/// How deeply views may be nested.
+/// The deepest nesting of views.
 pub(crate) const MOST_NESTED: usize = 32;
 
 /// The views that a query reads, directly or through others.
@@ -56,7 +56,7 @@ pub(crate) struct Views<'a> {
 struct Weight {
     /// The nesting depth of views.
     nested: usize,
-    /// The number of table names after the expansion; a view of no table counts as one.
+    /// The number of table names after the expansion. A view of no table counts as one.
     tables: u64,
     /// The number of operators in the views, counted at each use.
     operators: usize,
@@ -66,7 +66,7 @@ impl<'a> Views<'a> {
     /// Finds the views that a query reads, and reads their queries.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for a view that leads to itself; [`Error::Refused`] for a view that leads
+    /// [`Error::Catalog`] for a view that leads to itself. [`Error::Refused`] for a view that leads
     /// through more than [`MOST_NESTED`] others, and if the views expand the query beyond `size`.
     pub(crate) fn for_query(
         query: &sql::Query,
@@ -79,7 +79,7 @@ impl<'a> Views<'a> {
         Ok(views)
     }
 
-    /// Whether a view reads a table of this name.
+    /// True if a view reads a table of this name.
     pub(crate) fn read_table(&self, name: &str) -> bool {
         self.tables.contains(name)
     }
@@ -87,7 +87,7 @@ impl<'a> Views<'a> {
     /// Adds a source for each view, which contains its plan.
     ///
     /// # Errors
-    /// [`BindError::View`] when a view's query does not bind, [`Error::Catalog`] when two of its
+    /// [`BindError::View`] if a view's query does not bind, [`Error::Catalog`] if two of its
     /// columns have the same name.
     pub(crate) fn plan_into(self, sources: &mut Sources) -> Result<(), Error> {
         for (view, tree) in self.read {
@@ -105,7 +105,7 @@ impl<'a> Views<'a> {
         Ok(())
     }
 
-    /// Visits and measures everything that a query reads; `path` holds the views on the way to it.
+    /// Visits and measures everything that a query reads. `path` holds the views that led to it.
     fn weigh(&mut self, query: &sql::Query, path: &mut Vec<&'a str>) -> Result<Weight, Error> {
         let mut total = Weight::default();
         for name in tables_named(query) {
@@ -175,10 +175,10 @@ fn too_deep(view: &str) -> Error {
     Refusal::new(Reason::TooLarge, view, message, "a view of the tables themselves").into()
 }
 
-/// Refuses to propose a range for a view's column.
+/// Refuses to propose a range for the column of a view.
 ///
 /// # Errors
-/// A refusal for the name of a view.
+/// A refusal if the name is a view's.
 pub(crate) fn refuse_range(catalog: &Catalog, name: &str) -> Result<(), Refusal> {
     match catalog.view(name) {
         None => Ok(()),
@@ -197,7 +197,7 @@ pub(crate) fn named(query: &sql::Query, catalog: &Catalog) -> Vec<String> {
     names.into_iter().filter(|name| catalog.view(name).is_some()).collect()
 }
 
-/// The names of the tables that a query reads, directly or through views; `None` if the query of a
+/// The names of the tables that a query reads, directly or through views. `None` if the query of a
 /// view cannot be read.
 pub(crate) fn tables_behind(query: &sql::Query, catalog: &Catalog) -> Option<BTreeSet<String>> {
     let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
@@ -214,7 +214,7 @@ pub(crate) fn tables_behind(query: &sql::Query, catalog: &Catalog) -> Option<BTr
     Some(found)
 }
 
-/// Whether a view reads a table of this name, whether or not there is one.
+/// True if a view reads a table of this name, even if no such table exists.
 pub(crate) fn read_a_table(catalog: &Catalog, name: &str) -> bool {
     catalog.views().any(|view| {
         let read = view_query(&view.query).map(|(query, _)| tables_named(&query));
@@ -222,7 +222,7 @@ pub(crate) fn read_a_table(catalog: &Catalog, name: &str) -> bool {
     })
 }
 
-/// The source of a view: a plan for the planner, and nothing to scan.
+/// The source of a view: a plan for the planner, with nothing to scan.
 struct Planned {
     plan: LogicalPlan,
     schema: SchemaRef,
@@ -348,12 +348,12 @@ mod tests {
         assert_eq!(read(&views, &query(MOST_NESTED - 1)).unwrap().len(), MOST_NESTED);
         let deep = "leads through more than 32 views";
         assert!(read(&views, &query(MOST_NESTED)).unwrap_err().contains(deep));
-        // A view that was read before counts with its full depth when it is read again.
+        // A view that is read again counts with its full depth.
         let twice = format!("SELECT * FROM v20, v{MOST_NESTED}");
         assert!(read(&views, &twice).unwrap_err().contains(deep));
 
         let views = chain(30, |i| format!("SELECT a.x FROM v{i} a JOIN v{i} b ON a.x = b.x"));
-        // A view of no table counts as one, so vn is 2ⁿ of them.
+        // A view of no table counts as one, so vn counts 2ⁿ tables.
         let large = "HQ034 refused: the query names more than 100 tables";
         assert_eq!(read(&views, "SELECT * FROM v6").unwrap().len(), 7);
         let refused = read(&views, "SELECT * FROM v8").unwrap_err();

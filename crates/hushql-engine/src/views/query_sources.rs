@@ -2,8 +2,8 @@
 //!
 //! In: a query, the catalog, and the registered or declared tables. Out: a source for each table,
 //! for each view that the query reads, and for the ledger if the query reads it. The names in the
-//! query, as bind resolves them, decide what the query reads. Only this file marks tables that are
-//! not public as private.
+//! query, as `bind` resolves them, decide what the query reads. Only this file marks tables that
+//! are not public as private.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::instance::Inner;
 use crate::instance::entry_numbers::is_apart;
 use crate::refusal::{Reason, Refusal};
 
-/// The assumed rows per unit of a table without MAX ROWS, when joins are planned.
+/// The number of rows that the planner of joins assumes for a unit of a table without MAX ROWS.
 const UNBOUNDED: u32 = 1_000;
 
 impl Inner {
-    /// The tables that a query may name and the views that it names, as sources for the planner;
-    /// private tables are marked.
+    /// The tables that a query may name and the views that it names, as sources for the planner.
+    /// Private tables are marked as private.
     pub(crate) fn sources(
         &self,
         query: &sql::Query,
@@ -83,7 +83,7 @@ impl Inner {
     }
 }
 
-/// DataFusion's own catalogs would reveal settings and paths; SHOW shows ours.
+/// Refuses DataFusion's own catalogs, which would reveal settings and paths. SHOW shows ours.
 fn refuse_system_tables(named: &[String]) -> Result<(), Error> {
     match named.iter().find(|name| name.starts_with("information_schema.")) {
         None => Ok(()),

@@ -1,8 +1,8 @@
-//! The answers of SHOW and DESCRIBE for views: their columns, the tables that they read, and for
+//! The answers of SHOW and DESCRIBE about views: their columns, the tables that they read, and for
 //! owners their definitions.
 //!
 //! In: the catalog. Out: answers of SHOW and DESCRIBE. A view is planned like a query that reads
-//! it, without reading data. A view that can no longer be planned is listed as such.
+//! it, but no data is read. A view that can no longer be planned is listed as such.
 //!
 //! ```text
 //! DESCRIBE grown  →  age  BIGINT  between (18, 120)          SHOW TABLES  →  grown  view of adult
@@ -30,7 +30,7 @@ pub(crate) struct ShownColumn<'a> {
 /// The columns of a view, as a query over it sees them.
 ///
 /// # Errors
-/// Those of a query that reads the view.
+/// The errors of a query that reads the view.
 pub(crate) fn describe<'a>(
     inner: &Inner,
     catalog: &'a Catalog,
@@ -42,8 +42,8 @@ pub(crate) fn describe<'a>(
             let table = catalog.table(table)?;
             Some((table, table.column(column)?))
         });
-        // The Arrow layout of a file's texts differs from the declared one, although the type is
-        // the same.
+        // The Arrow layout of texts in a file differs from the declared layout, although the type
+        // is the same.
         let data_type = match of {
             Some((_, column)) => column.data_type.clone(),
             None => field.data_type().to_string(),
@@ -53,7 +53,7 @@ pub(crate) fn describe<'a>(
     Ok(columns.collect())
 }
 
-/// The views and the names of their columns; a view that cannot be planned has none.
+/// The views and the names of their columns. A view that cannot be planned has no columns here.
 pub(crate) fn columns(inner: &Inner, catalog: &Catalog) -> Vec<(String, Vec<String>)> {
     let names = |view: &View| {
         let plan = plan(inner, catalog, view).ok()?;
@@ -83,7 +83,7 @@ pub(crate) fn statement(view: &View) -> String {
     format!("CREATE OR REPLACE VIEW {}{columns} AS {}", written(&view.name), view.query)
 }
 
-/// A name as it is written in SQL.
+/// A name as SQL writes it.
 fn written(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c == '_';
     if !name.is_empty() && name.chars().all(plain) { name.to_owned() } else { quoted(name) }
@@ -103,7 +103,7 @@ fn plan(inner: &Inner, catalog: &Catalog, view: &View) -> Result<LogicalPlan, Er
 
 fn tables(plan: &LogicalPlan) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    // The walk cannot fail, because the closure does not.
+    // The walk cannot fail, because its closure returns no error.
     let _ = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             names.insert(scan.table_name.to_string());
@@ -113,8 +113,8 @@ fn tables(plan: &LogicalPlan) -> BTreeSet<String> {
     names
 }
 
-/// The table column that an output column shows unchanged; `None` for computed columns, and for
-/// columns that a join may have filled with NULL.
+/// The table column that an output column shows unchanged. `None` for a computed column, and for a
+/// column that a join may have filled with NULL.
 fn origin(plan: &LogicalPlan, output: usize) -> Option<(&str, &str)> {
     match plan {
         LogicalPlan::Projection(projection) => {

@@ -1,4 +1,4 @@
-//! Exact amounts of what a program writes as a float.
+//! Exact amounts from the floats that a program gives.
 //!
 //! ```text
 //! 0.1_f64   →   exactly one tenth
@@ -10,7 +10,7 @@ use crate::dialect::decimal;
 use crate::error::Error;
 use crate::privacy::ParameterError;
 
-/// An exact amount of ε, ρ or δ.
+/// The exact amount of ε, ρ or δ that a float stands for.
 pub(super) fn amount<T: FromStr<Err = ParameterError>>(
     value: Option<f64>,
 ) -> Result<Option<T>, Error> {

@@ -1,6 +1,7 @@
 //! Privacy budgets.
 //!
-//! In: a budget as a program describes it. Out: what the parser makes of CREATE PRIVACY BUDGET.
+//! In: a budget as a program describes it. Out: the declaration that CREATE PRIVACY BUDGET parses
+//! to.
 //!
 //! ```text
 //! PrivacyBudget::epsilon("study", "visits", 2.0)
@@ -18,7 +19,7 @@ use crate::error::Error;
 
 /// How much may ever be learnt about the people of a table: `CREATE PRIVACY BUDGET`.
 ///
-/// Amounts are taken as the shortest decimals that read as them: `0.1` is exactly one tenth.
+/// An amount is the shortest decimal that reads as the given float: `0.1` is exactly one tenth.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -109,7 +110,7 @@ impl PrivacyBudget {
         Self { rho: Some(limit), ..Self::new(name.into(), table.into()) }
     }
 
-    /// The δ that may ever be spent; none unless this says otherwise.
+    /// The most δ that may ever be spent. The default is 0.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -126,7 +127,8 @@ impl PrivacyBudget {
         Self { delta: Some(limit), ..self }
     }
 
-    /// Charges are counted in ρ, and together keep the ε and δ of the limit: `ACCOUNTANT ZCDP`.
+    /// Charges are counted in ρ, so that all together keep the ε and δ of the limit:
+    /// `ACCOUNTANT ZCDP`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -143,8 +145,8 @@ impl PrivacyBudget {
         Self { zcdp: true, ..self }
     }
 
-    /// As [`zcdp`](Self::zcdp), but releases that need a δ of their own have none, so that all of
-    /// it serves the others: `ACCOUNTANT ZCDP (thresholds=0)`.
+    /// As [`zcdp`](Self::zcdp), but releases that need a δ of their own get none. All of δ then
+    /// serves the other releases: `ACCOUNTANT ZCDP (thresholds=0)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -161,8 +163,8 @@ impl PrivacyBudget {
         Self { zcdp: true, thresholds: false, ..self }
     }
 
-    /// Each release uses one coupon and costs at most this ε; there are as many coupons as together
-    /// keep the ε and δ of the limit: `ACCOUNTANT COUPONS (epsilon=…)`.
+    /// Each release uses one coupon and costs at most this ε. There are as many coupons as the ε
+    /// and δ of the limit allow for all of them together: `ACCOUNTANT COUPONS (epsilon=…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -179,8 +181,8 @@ impl PrivacyBudget {
         Self { coupon: Some(epsilon), ..self }
     }
 
-    /// As [`coupons`](Self::coupons), but releases that need a δ of their own have none, so that
-    /// all of it serves the others: `ACCOUNTANT COUPONS (epsilon=…, thresholds=0)`.
+    /// As [`coupons`](Self::coupons), but releases that need a δ of their own get none. All of δ
+    /// then serves the other releases: `ACCOUNTANT COUPONS (epsilon=…, thresholds=0)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -197,7 +199,7 @@ impl PrivacyBudget {
         Self { coupon: Some(epsilon), thresholds: false, ..self }
     }
 
-    /// The ε of a query that names no cost: `PER QUERY (default=…)`.
+    /// The ε of a query that states no cost: `PER QUERY (default=…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -214,7 +216,7 @@ impl PrivacyBudget {
         Self { default: Some(epsilon), ..self }
     }
 
-    /// The ρ of a query that names no cost: `PER QUERY (default_rho=…)`.
+    /// The ρ of a query that states no cost: `PER QUERY (default_rho=…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -231,7 +233,7 @@ impl PrivacyBudget {
         Self { default_rho: Some(rho), ..self }
     }
 
-    /// The δ of a query that names none: `PER QUERY (default_delta=…)`.
+    /// The δ of a query that states none: `PER QUERY (default_delta=…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -248,10 +250,10 @@ impl PrivacyBudget {
         Self { default_delta: Some(delta), ..self }
     }
 
-    /// The least ε that one query has to cost: `PER QUERY (min=…)`.
+    /// The least ε that one query may cost: `PER QUERY (min=…)`.
     ///
-    /// It is at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which holds
-    /// without it.
+    /// It is at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which holds in
+    /// any case.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -268,7 +270,7 @@ impl PrivacyBudget {
         Self { min: Some(epsilon), ..self }
     }
 
-    /// The least ρ that one query has to cost: `PER QUERY (min_rho=…)`.
+    /// The least ρ that one query may cost: `PER QUERY (min_rho=…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -357,7 +359,8 @@ impl PrivacyBudget {
         self
     }
 
-    /// Whose answers are replayed to whom, at no cost: everybody's, unless this says otherwise.
+    /// Whose answers the budget replays, and to whom, at no cost. The default is everyone's to
+    /// everyone.
     ///
     /// ```
     /// # use hushql_engine as hushql;

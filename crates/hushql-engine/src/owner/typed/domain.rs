@@ -1,7 +1,7 @@
 //! Privacy domains.
 //!
-//! In: the values of a column, as a program describes them. Out: what the parser makes of SET
-//! PRIVACY DOMAIN.
+//! In: the values of a column, as a program describes them. Out: the declaration that SET PRIVACY
+//! DOMAIN parses to.
 //!
 //! ```text
 //! PrivacyDomain::between("visits", "minutes", 0, 120)
@@ -62,7 +62,7 @@ impl PrivacyDomain {
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
-    /// Every value from one to another: `BETWEEN (lo, hi)`.
+    /// Every value between two bounds: `BETWEEN (lo, hi)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -83,7 +83,7 @@ impl PrivacyDomain {
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
-    /// The values from one to another in steps: `BETWEEN (lo, hi) STEP step`.
+    /// The values between two bounds in steps: `BETWEEN (lo, hi) STEP step`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -105,7 +105,7 @@ impl PrivacyDomain {
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
-    /// The values that a column of a public table holds now: `REFERENCES table(column)`.
+    /// The present values of a public table's column: `REFERENCES table(column)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -133,8 +133,7 @@ impl PrivacyDomain {
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
-    /// These values, and NULL as well: `BETWEEN (lo, hi) OR NULL`. Rows without a value are then a
-    /// group of their own.
+    /// Also NULL: `BETWEEN (lo, hi) OR NULL`. Rows without a value are then a group of their own.
     ///
     /// ```
     /// # use hushql_engine as hushql;

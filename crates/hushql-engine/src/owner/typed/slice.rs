@@ -1,7 +1,7 @@
 //! Slices of privacy budgets.
 //!
-//! In: a slice as a program describes it. Out: what the parser makes of ALTER PRIVACY BUDGET, or of
-//! SLICE in CREATE.
+//! In: a slice as a program describes it. Out: the declaration that ALTER PRIVACY BUDGET parses to,
+//! or the SLICE of a CREATE.
 //!
 //! ```text
 //! BudgetSlice::epsilon("research", "lab", 3.0)
@@ -18,7 +18,8 @@ use crate::error::Error;
 /// How much one analyst may spend of a privacy budget, whatever others spend:
 /// `ALTER PRIVACY BUDGET … ADD SLICE`.
 ///
-/// A slice counts as its budget does. Amounts are taken as the shortest decimals that read as them.
+/// A slice counts in the notion of its budget. An amount is the shortest decimal that reads as the
+/// given float.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -73,7 +74,7 @@ impl BudgetSlice {
         Self::new(budget.into(), analyst.into(), Amount::Epsilon(limit))
     }
 
-    /// A slice of a budget that counts in ρ, also by `ACCOUNTANT ZCDP`: `LIMIT (rho=…)`.
+    /// A slice of a budget that counts in ρ, with `ACCOUNTANT ZCDP`, too: `LIMIT (rho=…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -105,7 +106,7 @@ impl BudgetSlice {
         Self::new(budget.into(), analyst.into(), Amount::Coupons(limit))
     }
 
-    /// The δ that may ever be spent; none unless this says otherwise.
+    /// The most δ that may ever be spent. The default is 0.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -122,7 +123,7 @@ impl BudgetSlice {
         Self { delta: Some(limit), ..self }
     }
 
-    /// The analyst has a slice already, and this is its new limit: `ALTER SLICE … SET LIMIT (…)`.
+    /// Changes the limit of the analyst's existing slice: `ALTER SLICE … SET LIMIT (…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -140,7 +141,7 @@ impl BudgetSlice {
         Self { change: Change::SetLimit, ..self }
     }
 
-    /// The analyst has no slice any more: `DROP SLICE`.
+    /// Drops the analyst's slice: `DROP SLICE`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -168,7 +169,7 @@ impl BudgetSlice {
         Ok(SliceLimit { amount: amount_of, delta: amount(self.delta)? })
     }
 
-    /// The slice of a budget that is created with it. The budget's name in it does not count.
+    /// The slice as a clause of a new budget. The budget's name in it is ignored.
     pub(super) fn clause(self) -> Result<SliceClause, Error> {
         if self.change != Change::Add {
             return Err(Error::catalog("a new budget has new slices"));

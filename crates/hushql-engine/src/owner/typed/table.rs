@@ -1,6 +1,6 @@
 //! Files as tables.
 //!
-//! In: a file that a program describes. Out: what the parser makes of CREATE EXTERNAL TABLE.
+//! In: a file that a program describes. Out: the declaration that CREATE EXTERNAL TABLE parses to.
 //!
 //! ```text
 //! ExternalTable::csv("people", "people.csv").header(false)
@@ -18,9 +18,9 @@ use crate::error::Error;
 
 /// A file that is declared as a table: `CREATE EXTERNAL TABLE`.
 ///
-/// Its columns are fixed when it is declared. Those of a CSV or JSON file that are not given are
-/// inferred then, from the first 10,000 lines; no later change of the file changes them. The path
-/// is looked up from the working folder.
+/// Its columns are fixed when it is declared. Columns of a CSV or JSON file that are not given are
+/// inferred then, from the first 10,000 lines; no later change of the file changes them. A relative
+/// path starts at the working folder.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -86,7 +86,7 @@ impl ExternalTable {
         Self::new(name.into(), "PARQUET", path.as_ref())
     }
 
-    /// A file with one JSON object a line.
+    /// A file with one JSON object on each line.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -163,7 +163,7 @@ impl ExternalTable {
     }
 
     /// The next column whose values are in the names of folders, as in `year=2025`. The path is
-    /// then that of a folder, or a pattern as SQL takes it.
+    /// then that of a folder, or a pattern as in SQL.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -190,7 +190,7 @@ impl ExternalTable {
         self
     }
 
-    /// Whether the first line of a CSV file names its columns; it does unless this says otherwise.
+    /// Whether the first line of a CSV file names its columns. The default is true.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -210,7 +210,7 @@ impl ExternalTable {
         self.option("has_header", has_header.to_string())
     }
 
-    /// The character between the cells of a CSV file; a comma unless this says otherwise.
+    /// The character between the cells of a CSV file. The default is a comma.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -229,10 +229,10 @@ impl ExternalTable {
         self.option("delimiter", delimiter.to_string())
     }
 
-    /// With `true`, each query reads the whole file and compares its bytes with those that its
-    /// privacy unit was declared on; otherwise it does so where the file system shows a change.
-    /// With `false`, the file may change without a declaration, unless `UNIQUE`, `MAX ROWS` or a
-    /// link was verified on it.
+    /// With `true`, each query reads the whole file and compares its bytes with those on which its
+    /// privacy unit was declared. Without this option, a query does so only if the file system
+    /// shows a change. With `false`, the file may change without a declaration, unless `UNIQUE`,
+    /// `MAX ROWS` or a link was verified on it.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,7 +1,7 @@
 //! Privacy units.
 //!
-//! In: whom the rows of a table are about, as a program describes it. Out: what the parser makes of
-//! SET PRIVACY UNIT.
+//! In: how the rows of a table lead to people, as a program describes it. Out: the declaration that
+//! SET PRIVACY UNIT parses to.
 //!
 //! ```text
 //! PrivacyUnit::column("visits", "patient").max_rows(4)
@@ -15,7 +15,7 @@ use crate::error::Error;
 /// The most rows that MAX ROWS allows.
 pub(super) const MOST_ROWS: u64 = 1 << 32;
 
-/// Whom the rows of a table are about: `ALTER TABLE … SET PRIVACY UNIT`.
+/// How the rows of a table lead to people: `ALTER TABLE … SET PRIVACY UNIT`.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -128,7 +128,7 @@ impl PrivacyUnit {
         Self::new(table.into(), UnitKey::Via { columns, table: target.into(), references })
     }
 
-    /// A person has one row at most; of a unit that a column names.
+    /// A person has at most one row. Only for a unit that a column names.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -151,7 +151,8 @@ impl PrivacyUnit {
         self
     }
 
-    /// A person has at most this many rows; of a unit that a column names, or columns lead to.
+    /// A person has at most this many rows. Only for a unit that a column names, or that columns
+    /// lead to.
     ///
     /// ```
     /// # use hushql_engine as hushql;
