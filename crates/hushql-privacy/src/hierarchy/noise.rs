@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! one number with Laplace noise of scale 20, variance 800      95 %: within 60
-//! the same after a tree took half of its variance              95 %: within 45
+//! the same after fitting a tree halved its variance            95 %: within 45
 //! ```
 
 use num_traits::ToPrimitive;

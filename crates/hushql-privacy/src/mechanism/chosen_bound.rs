@@ -6,9 +6,9 @@
 //! same direction for all bounds, and the values under the bound τ by at most τ·weight in L1.
 //!
 //! ```text
-//! ε = 1, one value, a declared bound      choice at 2ε/5, noise at 3ε/5      score of the j-th of L + 1 bounds, j < L:
-//!                                         min(units, 20 + 4·(L − j)) − 20 − (units beyond it); of the declared one: 0
-//! ε = 1, one value, nothing declared      choice at ε/4, noise at 3ε/4       score: −(units beyond it) − 8·j
+//! ε = 1, one value, a declared bound      choice at 2ε/5, noise at 3ε/5      score of bound j of L + 1 bounds, j < L:
+//!                                         min(units, 20 + 4·(L − j)) − 20 − (units beyond bound j); the declared bound scores 0
+//! ε = 1, one value, no declared bound     choice at ε/4, noise at 3ε/4       score of bound j: −(units beyond it) − 8·j
 //! ```
 //!
 //! If the last bound is declared, a lower bound earns its score by units that it does not cut. With

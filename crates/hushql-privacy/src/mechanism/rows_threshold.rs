@@ -8,7 +8,7 @@
 //! All partitions that contain one unit alone then stay hidden, except with probability δ.
 //!
 //! ```text
-//! Laplace noise of scale 50, at most 50 rows in all, one or in 50 partitions, δ = 10⁻⁶:  τ = 854
+//! Laplace noise of scale 50, at most 50 rows of a unit, in 1 to 50 partitions, δ = 10⁻⁶:  τ = 854
 //! ```
 
 use num_bigint::BigInt;

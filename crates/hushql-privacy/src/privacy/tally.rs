@@ -5,8 +5,8 @@
 //! does not tell either.
 //!
 //! ```text
-//! ε = 0.05 and ε = 0.1     →   2 releases, the dearest of ε = 0.1
-//! ε = 0.05 and ρ = 0.2     →   2 releases, the dearest without an ε: no coupon pays for it
+//! ε = 0.05 and ε = 0.1     →   2 releases, the most expensive of ε = 0.1
+//! ε = 0.05 and ρ = 0.2     →   2 releases, one without an ε: no coupon pays for it
 //! ```
 
 use super::{Cost, Notion, ParameterError};

@@ -6,7 +6,7 @@
 //! budget and the scores are integers. Source: McKenna, Mullins, Sheldon, Miklau 2022.
 //!
 //! ```text
-//! all {a} measured; round 1: {age, status} of 91 pairs and 14 columns; round 2: …; 30 rounds later nothing is left
+//! all one-column sets measured; round 1: {age, status} of 91 pairs and 14 columns; round 2: …; after 30 rounds, no budget is left
 //! ```
 
 use std::collections::BTreeSet;

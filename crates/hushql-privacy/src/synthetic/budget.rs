@@ -4,7 +4,7 @@
 //! it public. Out: the shares of the next round, as long as budget is left.
 //!
 //! ```text
-//! B = 14,973,057, d = 14:  267,376 a round, of which 240,638 for measuring; the one-column marginals take 14 of these
+//! B = 14,973,057, d = 14:  267,376 per round, 240,638 of it for measuring; the 14 one-column marginals take 240,638 each
 //! ```
 
 use super::noise::Mode;

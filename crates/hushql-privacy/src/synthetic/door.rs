@@ -11,8 +11,8 @@
 //! weights: this is the range of the choice.
 //!
 //! ```text
-//! select([{0,1}: weight 2], which the model answers (3, 1, 0, 2), ρ = 10⁻³)  →  Released(0)
-//! measure({0,1}, ρ = 9·10⁻³)                               →  Released(4, −1, 7, 3)
+//! select([{0,1}: weight 2], the model's answer (3, 1, 0, 2), ρ = 10⁻³)   →  Released(0)
+//! measure({0,1}, ρ = 9·10⁻³)                                           →  Released(4, −1, 7, 3)
 //! ```
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! Joins and amounts are never undone.
 //!
 //! ```text
-//! visits, charged, leads to people   →   joined_space (people, visits), and the budgets of both hold both sums
+//! visits, charged, now leads to people   →   joined_space (people, visits); the budgets of both show both sums
 //! ```
 
 use hushql_privacy::privacy::Spend;

@@ -3,7 +3,7 @@
 //! In: the word of a declaration. Out: a [`Replay`], and the strictest of several.
 //!
 //! ```text
-//! ALTER PRIVACY BUDGET clinic SET REPLAY (ALL)     anybody's answer is shown again to anybody who may ask, at no cost
+//! ALTER PRIVACY BUDGET clinic SET REPLAY (ALL)     everyone's answers are replayed to everyone who may ask, at no cost
 //! ```
 
 /// Whose answers are replayed to whom.

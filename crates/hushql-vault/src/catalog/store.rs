@@ -11,9 +11,9 @@
 //! never falls, and never rises beyond the limit.
 //!
 //! ```text
-//! declared_table(name, body): also views and export folders, whose names no table can have
+//! declared_table(name, body): tables, views, and export folders under names that no table can have
 //!                                            seal('tables')   = SHA-256 of every name and body
-//! joined_space(space, other)                 in seal('tables') too
+//! joined_space(space, other)                 also in seal('tables')
 //! table_version, refreshed_table              seal('versions'), see `numbers`
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
 //! ```

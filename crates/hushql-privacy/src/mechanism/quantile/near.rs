@@ -130,12 +130,12 @@ fn total(mut points: impl Iterator<Item = (u64, i128)>, last: u64) -> Option<i12
     (total > 0).then_some(total)
 }
 
-/// For ticks within `reach` of the best score: the least number of rows at or below such a tick,
-/// and the largest number below it. The first result is a score for all other ticks. `None` beyond
-/// 128 bits.
+/// Bounds that tell near ticks from far ones, where near means within `reach` of the best score.
+/// Returns a score, and two numbers of rows: a near tick has at least the first number at or below
+/// it, and at most the second below it. `None` beyond 128 bits.
 ///
 /// # Guarantee
-/// A tick with fewer rows at or below it, or with more below it, scores at most that score.
+/// A tick that breaks either bound scores at most the returned score.
 fn counts_within(rank: Rank, total: i128, reach: i128) -> Option<(i128, [i128; 2])> {
     let missing = |rank: u64| (i128::from(rank.max(1)) - total).max(0);
     match rank {

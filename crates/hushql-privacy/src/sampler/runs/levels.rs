@@ -103,7 +103,7 @@ impl Leading {
     }
 }
 
-/// A number of at most 32 bits.
+/// A number of bits, at most 32, as a `u32`.
 fn width(bits: u64) -> u32 {
     u32::try_from(bits).unwrap_or(32)
 }

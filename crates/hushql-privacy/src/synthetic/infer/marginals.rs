@@ -6,7 +6,7 @@
 //! built. The floats come from the model alone.
 //!
 //! ```text
-//! {0,1} — {1} — {1,2}, asked for {0, 2}:  Σ over 1 of μ(0,1)·μ(1,2)/μ(1)
+//! cliques {0,1} and {1,2}, wanted {0,2}:  Σ over 1 of μ(0,1)·μ(1,2)/μ(1)
 //! ```
 
 use std::borrow::Cow;

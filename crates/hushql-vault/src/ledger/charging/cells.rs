@@ -8,7 +8,7 @@
 //! limit ε = 2      all: ½     Oslo: 1     Rome: 0
 //! asked 1 of Rome      ½ + 0 + 1 ≤ 2      charged
 //! asked 1 of Oslo      ½ + 1 + 1 > 2      refused: region 'Oslo' has ε = 0.5 left
-//! asked 1 of all       as of the dearest cell: refused
+//! asked 1 of all       Oslo has too little left: refused
 //! ```
 //!
 //! Every declaration that touches a table of these people, or their partition, gives their cells a

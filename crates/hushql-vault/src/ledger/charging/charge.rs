@@ -192,11 +192,13 @@ pub(crate) fn accounts(
 /// Checks a request against every affected budget, and changes nothing.
 ///
 /// # Guarantee
-/// `Ok` only if all of these hold: the declarations are those with which the request was planned;
-/// none of its tables has a note of a charged statement that failed on its files; every unit domain
-/// of the request has a budget; the cost is neither below a budget's minimum per query nor above
-/// its maximum; and every budget, and the analyst's share of it, can pay the whole cost in its
-/// notion, in every cell that is charged.
+/// `Ok` only if all of these hold:
+/// - The declarations are those with which the request was planned.
+/// - None of its tables has a note of a charged statement that failed on its files.
+/// - Every unit domain of the request has a budget.
+/// - The cost is neither below a budget's minimum per query nor above its maximum.
+/// - Every budget, and the analyst's share of it, can pay the whole cost in its notion, in every
+///   cell that is charged.
 pub(crate) fn quote(
     connection: &Connection,
     witness: &Witness,

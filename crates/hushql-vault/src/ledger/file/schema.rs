@@ -11,7 +11,7 @@
 //! checkpoint(sequence, chain, sums, cells, digest)         one row per 256 entries, append-only
 //! statement(hash, text)     declaration     home           see the modules of these names
 //! release_table     release_grant                          see `records/answers`
-//! kept_draw                                               see `records/kept`
+//! kept_draw                                               see `records/draw_records`
 //! role     log_in_secret                                  see `records/roles`
 //! analyst(name)     seal, declared_table, budget, slice, cell_column, table_version    see the catalog's store
 //! ```

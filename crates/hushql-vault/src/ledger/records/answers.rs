@@ -9,7 +9,7 @@
 //! ```text
 //! entry 17  LAPLACE  eps=1       the charge, durable before anything is drawn
 //! entry 18  STORE    charge=17   digest(salt, name, creator, 17, about, answer)   ←→   release_table(18, …)
-//! entry 25  DROP     answer=18   the table is gone, the charge stands
+//! entry 25  DROP     answer=18   the table is dropped, the charge remains
 //!
 //! release_table, release_grant    seal('answers') = SHA-256 of every number, name, creator, digest and grant
 //! ```

@@ -13,7 +13,7 @@
 //! ```text
 //! entry 17  LAPLACE  eps=1       the charge
 //! entry 18  KEEP     charge=17   digest(salt, key, analyst, 17, drawn)   ←→   kept_draw(key, analyst, 18, …)
-//! entry 30  REPLAY   charge=17   asked again by somebody: no cost
+//! entry 30  REPLAY   charge=17   requested again: no cost
 //! ```
 
 use std::sync::Arc;

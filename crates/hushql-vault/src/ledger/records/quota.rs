@@ -35,7 +35,7 @@ fn check_within(
 ) -> Result<(), Fault> {
     let today = time::today()?;
     let is_of_today = |at: Option<i64>| at.is_some_and(|at| at >= today);
-    // If the whole ledger has grown by less today, no analyst has this many entries.
+    // If the ledger has fewer entries of today than this in all, no analyst has this many.
     let mut of_all = connection.prepare_cached("SELECT at FROM ledger WHERE sequence = ?1")?;
     let back = witness.mark().sequence.saturating_sub(most).saturating_add(1);
     let found: Option<i64> = of_all.query_row([back], |row| row.get(0)).optional()?;

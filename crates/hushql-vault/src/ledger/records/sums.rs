@@ -1,15 +1,14 @@
 //! Sums of charges: for all cells of people, and for single cells.
 //!
 //! In: entries of the ledger, one after the other. Out: an upper bound of the loss of each unit. An
-//! entry that names cells was released from the units in these cells alone. An entry that names
-//! none counts for everyone. Consider the charges to single cells of one beginning. For a unit in
-//! one of these cells, the charges to that cell count. For units that can be in any of them, the
-//! most expensive cell counts, part by part.
+//! entry that names cells read the units in these cells alone; an entry that names none counts for
+//! everyone. Within one beginning, a unit that is known to be in a cell has the charges to this
+//! cell. A unit that can be in any cell has, part by part, the charges to the most expensive one.
 //!
 //! ```text
 //! entries            all: ε = 1     since 7: Oslo ε = 2, Rome ε = ½
 //! a unit in Oslo     1 + 2 = 3          a unit in Rome  1 + ½          anyone  1 + max(2, ½) = 3
-//! since 9 begins     a unit in any cell: 1 + max(2, ½), and what its cell is charged from now on
+//! new beginning 9    a unit in any cell: 1 + max(2, ½), plus later charges to its cell
 //! ```
 //!
 //! # Guarantee

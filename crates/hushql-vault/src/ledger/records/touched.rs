@@ -4,7 +4,7 @@
 //! hash, and the same cells again.
 //!
 //! ```text
-//! region 'Oslo' and other, which began behind entry 17   ↔   ["region",17,["Oslo",null]]
+//! region 'Oslo' and other, which began after entry 17   ↔   ["region",17,["Oslo",null]]
 //! ```
 
 use rusqlite::Row;

@@ -6,8 +6,8 @@
 //! file show this, without a transaction.
 //!
 //! ```text
-//! the same first bytes?  ─ yes → the rows that are known
-//!        no → the same seal? ─ yes → the rows that are known
+//! the same first bytes?  ─ yes → the known rows
+//!        no → the same seal? ─ yes → the known rows
 //!                  no → read and check
 //! ```
 

@@ -5,7 +5,7 @@
 //! ledger, or the amounts left in each cell.
 //!
 //! ```text
-//! ALTER PRIVACY BUDGET b PARTITION BY region     everything charged before counts for all cells
+//! ALTER PRIVACY BUDGET b PARTITION BY region     earlier charges count for all cells
 //! ```
 
 use hushql_privacy::privacy::Spend;

@@ -5,7 +5,7 @@
 //! a moment stops queries only for that moment.
 //!
 //! ```text
-//! COMMIT fails ─▶ poisoned ─▶ next use: the old connection ends, the same file is opened and verified ─▶ goes on from what the disk has
+//! COMMIT fails ─▶ poisoned ─▶ next use: close the connection, open and verify the same file ─▶ continue from the state of the disk
 //! ```
 //!
 //! A failed sync is different. Linux may drop the pages that it could not write and still show
