@@ -183,8 +183,8 @@ pub(crate) struct Drawn {
     pub rungs: Vec<Vec<Option<usize>>>,
     /// The released tables of the private aggregates, in order.
     pub released: Vec<RecordBatch>,
-    /// The released values that later private aggregates used, as numbers; `None` for values of
-    /// other types.
+    /// The released values that later private aggregates used, as numbers; `None` for a value that
+    /// is not a number.
     pub values: Vec<Option<f64>>,
     /// What each private aggregate drew, with the side columns of its measures.
     pub batches: Vec<RecordBatch>,

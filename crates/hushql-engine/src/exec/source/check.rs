@@ -415,7 +415,8 @@ impl OpenFiles {
         open.drifted.iter().cloned().collect()
     }
 
-    /// The files of a table that has several, if constraints were verified on them.
+    /// The files of a table that has several. If constraints were verified on its files, these must
+    /// be the same files.
     ///
     /// # Errors
     /// As [`OpenFiles::checked`], except for files with other columns.
