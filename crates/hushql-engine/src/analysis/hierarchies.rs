@@ -87,8 +87,8 @@ fn adds_up(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
         return refused(
             Reason::UnknownKeys,
             &keys,
-            format!("CONSISTENT adds up all groups, and of ({keys}) those of few units would stay hidden"),
-            "keys that are known without the data: a column with a domain, or KEYS ('a', 'b') behind the key; or ROLLUP (…) without CONSISTENT"
+            format!("CONSISTENT adds up all groups, but groups of ({keys}) with few units would stay hidden"),
+            "declared keys: a column with a domain, or KEYS ('a', 'b') behind the key; or ROLLUP (…) without CONSISTENT"
                 .to_owned(),
         );
     }
@@ -115,7 +115,7 @@ fn adds_up(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
         return refused(
             Reason::Parameter,
             "rows=auto",
-            "each set would choose a bound of its own, and what one keeps another would cut".to_owned(),
+            "each set would choose its own bound, and cut rows that another set keeps".to_owned(),
             "LAPLACE(eps=1) and MAX ROWS where the unit is declared, or ROLLUP (…) without CONSISTENT".to_owned(),
         );
     }
@@ -148,7 +148,7 @@ fn same_rows(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> 
     Err(Refusal::new(
         Reason::Parameter,
         clause,
-        "such a bound leaves out other rows of a unit in each set, so that a group is not the sum of smaller ones",
+        "such a bound leaves out different rows of a unit in each set, so that a group is not the sum of smaller ones",
         "the release without rows, groups and total, over a unit that is declared with MAX ROWS; or ROLLUP (…) without CONSISTENT",
     ))
 }

@@ -156,7 +156,7 @@ fn failing_call(call: &ScalarFunction, schema: &DFSchema) -> Option<Refusal> {
         }
         Decision::Refused => {
             let whole = readable(&Expr::ScalarFunction(call.clone()));
-            let why = "this function knows more than its arguments";
+            let why = "the result of this function depends on more than its arguments";
             return Some(Refusal::new(Reason::Function, whole, why, "the query without it"));
         }
         Decision::OrNull => all,
@@ -186,7 +186,7 @@ fn unread_format(call: &ScalarFunction, constants: &[Option<ScalarValue>]) -> Op
         (is_unread || !format.contains('%')).then(|| format.to_owned())
     })?;
     let whole = Expr::ScalarFunction(call.clone());
-    Some(refusal(&whole, &format!("'{unread}' is no format of dates"), "'%Y-%m-%d %H:%M:%S'"))
+    Some(refusal(&whole, &format!("'{unread}' is not a date format"), "'%Y-%m-%d %H:%M:%S'"))
 }
 
 /// The value of a literal, also inside casts.

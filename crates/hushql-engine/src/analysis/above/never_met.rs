@@ -289,7 +289,7 @@ fn no_null(condition: &Expr, column: &Column) -> Refusal {
         Reason::BadValue,
         readable(condition),
         format!(
-            "no group can pass this filter: NULL is no key of {name}, and rows with it are in no group"
+            "no group can pass this filter: NULL is not a key of {name}, and rows with NULL are in no group"
         ),
         format!("WHERE {name} IS NULL before GROUP BY, or GROUP BY COALESCE({name}, …)"),
     )
@@ -299,7 +299,7 @@ fn no_group_passes(condition: &Expr) -> Refusal {
     Refusal::new(
         Reason::BadValue,
         readable(condition),
-        "no group can pass this filter: none of the keys that come out does",
+        "no group can pass this filter: none of the released keys meets it",
         "a condition that one of the keys meets, or the query without it",
     )
 }

@@ -378,7 +378,7 @@ fn two_levels(condition: &Expr) -> Refusal {
     Refusal::new(
         Reason::Subquery,
         readable(condition),
-        "a subquery inside a subquery names columns of the outermost query, and is not a whole EXISTS between ANDs, or stands below an aggregate",
+        "a subquery inside a subquery names columns of the outermost query, which only a whole EXISTS between ANDs can do, and not below an aggregate",
         "a join in place of the inner subquery: EXISTS (SELECT 1 FROM t JOIN s ON s.t_id = t.id WHERE t.unit = outer.unit AND s.x > outer.x)",
     )
 }
@@ -387,7 +387,7 @@ fn not_equal(condition: &Expr) -> Refusal {
     Refusal::new(
         Reason::Subquery,
         readable(condition),
-        "an aggregate in a subquery takes the rows whose columns equal columns of the outer query, and no other conditions with these",
+        "an aggregate in a subquery can use columns of the outer query only in equalities with its own columns",
         "t.unit = outer.unit, of whole numbers, texts or dates; for other conditions a join, and a GROUP BY with the unit and a key of the outer row",
     )
 }

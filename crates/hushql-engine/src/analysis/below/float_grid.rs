@@ -121,7 +121,7 @@ pub(super) fn no_grid(text: &str) -> Refusal {
         Reason::NoRange,
         text,
         format!(
-            "{text} of one person's floats has no range, and without one it depends on their order"
+            "{text} of one person's floats has no range, and without one the result depends on the order of the rows"
         ),
         "CLAMP(x, lo, hi) inside of it, or the column's domain BETWEEN (lo, hi)",
     )

@@ -67,7 +67,7 @@ impl Walk<'_> {
         if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
             return Err(operator(
                 "a released table",
-                "the release above: what is released has no unit, and a join or a release of it is not one",
+                "the release above: released rows have no unit, and cannot be joined or released with private ones",
             )
             .into());
         }

@@ -293,7 +293,7 @@ impl Walk<'_> {
             Reason::TooLarge,
             subject.factors().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
             format!(
-                "joins may make {reach} of those of one person before they are bounded, and {most} are allowed: \
+                "joins can make {reach} of one person before rows are bounded, and {most} are allowed: \
                  each of the tables below multiplies them"
             ),
             "fewer such joins; for a public table one row a key: JOIN (SELECT key, MAX(x) AS x FROM t GROUP BY key) t; for a \

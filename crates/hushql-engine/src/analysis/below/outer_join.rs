@@ -103,7 +103,7 @@ impl Walk<'_> {
         let mut flow = in_order(flow, &join.schema)?;
         // These conditions exclude no key: a public row without a match keeps its key.
         flow.scope.conditions.retain(|condition| !conditions.contains(condition));
-        self.step("Keys of the public rows come out without a match too, and count nothing");
+        self.step("Keys of public rows without a match are shown, too, and count nothing");
         Ok(Some(flow))
     }
 
@@ -176,6 +176,6 @@ fn missing() -> Refusal {
 pub(crate) fn preserved_rows() -> Refusal {
     operator(
         "an outer join that keeps public rows",
-        "JOIN in place of LEFT JOIN, since groups of public rows come out without a match, too; or it directly below GROUP BY on one of the public columns, with aggregates of private ones, and a WHERE on public columns",
+        "JOIN in place of LEFT JOIN, because groups of public rows are shown even without a match; or LEFT JOIN directly below GROUP BY on one of the public columns, with aggregates of private columns, and a WHERE on public columns",
     )
 }

@@ -197,7 +197,7 @@ pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), Not
         return Err(Refusal::new(
             Reason::Volatile,
             names,
-            "rows that change from call to call is not allowed below a release",
+            "rows that change from call to call are not allowed below a release",
             "a literal in place of the function",
         )
         .into());

@@ -51,7 +51,7 @@ fn no_lost_null(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         Some(condition) => Err(Refusal::new(
             Reason::Operator,
             readable(&condition),
-            "what this is where NULL is among the values would be lost",
+            "a NULL among the values would change this result, and would get lost",
             "IN (SELECT …) or x NOT IN (SELECT …) as a condition of its own in WHERE or HAVING, with x a column and no outer column in the subquery; or [NOT] EXISTS (SELECT 1 FROM … WHERE … = …)",
         )
         .into()),
@@ -125,7 +125,7 @@ fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
             Reason::Operator,
             word,
             format!(
-                "an aggregate without GROUP BY has a row even of nothing, which {word} with an outer row would not see"
+                "an aggregate without GROUP BY has a row even if its input is empty, and {word} with an outer row would miss it"
             ),
             "a comparison with the aggregate: (SELECT COUNT(*) FROM … WHERE …) = 0",
         )

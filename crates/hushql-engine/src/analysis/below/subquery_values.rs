@@ -412,7 +412,7 @@ fn three_valued(whole: &Expr) -> Refusal {
     Refusal::new(
         Reason::Subquery,
         readable(whole),
-        "IN is neither true nor false where a value on either side is NULL, and here that would count",
+        "IN is neither true nor false if a value on either side is NULL, and here that makes a difference",
         "EXISTS (SELECT 1 FROM t WHERE t.unit = outer.unit AND t.x = outer.x), or NOT EXISTS",
     )
 }

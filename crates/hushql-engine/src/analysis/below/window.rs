@@ -480,7 +480,7 @@ fn over_unit(
     let mut params = function.params.clone();
     if params.filter.is_some() || params.distinct || params.null_treatment.is_some() {
         return Err(refused(
-            "FILTER, DISTINCT and IGNORE NULLS in a window are left out".to_owned(),
+            "FILTER, DISTINCT and IGNORE NULLS are not supported in a window".to_owned(),
         )
         .into());
     }

@@ -73,8 +73,8 @@ impl EndTold {
         match worth {
             EndWorth::Whole => None,
             EndWorth::Drawn => Some(format!(
-                "{text}: the interval of {number} as it was drawn, and it decides which rows are shown: a row is shown with a wrong one with at \
-                 most 5 %, and of the rows that are shown more may have a wrong one"
+                "{text}: the interval of {number} as it was drawn, and it decides which rows are shown: a row with a wrong interval is \
+                 shown with a probability of at most 5 %, but among the shown rows more intervals may be wrong"
             )),
             EndWorth::Nothing => {
                 Some(format!("{text}: NULL, since {number} itself decides which rows are shown"))
@@ -86,9 +86,7 @@ impl EndTold {
     pub(crate) fn explained(&self) -> String {
         self.note().unwrap_or_else(|| {
             let Self { text, number, worth: _ } = self;
-            format!(
-                "{text}: an end of the interval that {number} is in with 95 %, at no further cost"
-            )
+            format!("{text}: an end of the 95 % interval of {number}, at no further cost")
         })
     }
 }

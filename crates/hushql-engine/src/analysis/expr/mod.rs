@@ -147,13 +147,13 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => Err(Refusal::new(
             Reason::Subquery,
             readable(expr),
-            "a subquery is not allowed in this place below a release, but in SELECT, WHERE, HAVING, GROUP BY and aggregates",
+            "below a release, a subquery is allowed in SELECT, WHERE, HAVING, GROUP BY and aggregates, but not in this place",
             "its value in FROM: FROM (SELECT t.*, EXISTS (SELECT …) AS e FROM t) AS t, and e in this place",
         )),
         Expr::ScalarSubquery(_) => Err(Refusal::new(
             Reason::Subquery,
             readable(expr),
-            "a subquery is not allowed in this place below a release, but in SELECT, WHERE, HAVING, GROUP BY and aggregates",
+            "below a release, a subquery is allowed in SELECT, WHERE, HAVING, GROUP BY and aggregates, but not in this place",
             "its value in FROM: FROM (SELECT t.*, (SELECT MAX(x) FROM …) AS m FROM t) AS t, and m in this place",
         )),
         Expr::SimilarTo(_)

@@ -52,7 +52,7 @@ pub(crate) fn bounds_of(
     if is_exact && [&lo, &hi].into_iter().any(|bound| !(bound / &unit).is_integer()) {
         let of = sql_type(data_type);
         let message =
-            format!("the contribution bounds are no values of {of}, and would be rounded");
+            format!("the contribution bounds are not values of {of}, and would be rounded");
         let hint = "bounds of as many places, or CLAMP(x, lo, hi)";
         return Err(Refusal::new(Reason::BadValue, text, message, hint));
     }

@@ -278,7 +278,7 @@ fn refused(
         | MechanismName::NoisyMax
         | MechanismName::RandomizedResponse => {
             return no(
-                "a bound on all rows of a unit is chosen for Laplace noise, which errs less under it",
+                "rows=auto chooses a bound on all rows of a unit, which lowers the error of Laplace noise only",
                 format!("LAPLACE(eps=1, rows=auto) {text}"),
             );
         }

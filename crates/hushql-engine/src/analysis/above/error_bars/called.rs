@@ -226,13 +226,13 @@ impl Replacing<'_> {
                 self.numbers.push(span.numbers);
                 Ok(*span)
             }
-            Some(IntervalEnds::Exact) => Err(no_number(call, "it is public: it has no noise, or what is known of its noise was stored with its table (DESCRIBE table)").into()),
+            Some(IntervalEnds::Exact) => Err(no_number(call, "it is public: it has no noise, or its noise is described with its table (DESCRIBE table)").into()),
             None => Err(no_number(call, UNFOLLOWED).into()),
         }
     }
 }
 
-const UNFOLLOWED: &str = "no interval is known of it: it is chosen, or the errors of released numbers are not followed through what computes it";
+const UNFOLLOWED: &str = "its interval is not known: it is a choice, or it is computed in a way through which errors are not carried";
 
 /// The input of a node whose expressions may contain calls.
 fn input_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
