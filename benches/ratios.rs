@@ -1,16 +1,16 @@
-//! What privacy costs in time: the same questions with and without, in one run.
+//! What privacy costs in time: the same queries with and without it, in one run.
 //!
-//! Makes a Parquet file of 10 million rows in a temporary directory, asks HushQL and plain
-//! DataFusion the same questions by turns, and prints a Markdown table of ratios beside their
-//! bounds. Ratios are of the fastest run of each, so that a busy machine disturbs them least; the
-//! file is read from the page cache. Where Python has the package `duckdb`, DuckDB answers the
-//! plain question beside them.
+//! Makes a Parquet file of 10 million rows in a temporary directory, runs the same queries on
+//! HushQL and plain DataFusion by turns, and prints a Markdown table of ratios next to their
+//! limits. Ratios compare the fastest run of each side, which a busy machine disturbs least; the
+//! file is read from the page cache. If Python has the package `duckdb`, DuckDB runs the plain
+//! query, too.
 //!
 //! ```text
 //! cargo bench --bench ratios              everything, several minutes
 //! cargo bench --bench ratios -- count     the sections whose name contains "count"
-//! cargo bench --bench ratios -- --test    everything on small tables, to see that it runs
-//! cargo bench --bench ratios -- tpch --scale=10           the questions of TPC-H at another scale factor
+//! cargo bench --bench ratios -- --test    everything on small tables, to check that it runs
+//! cargo bench --bench ratios -- tpch --scale=10           the queries of TPC-H at another scale factor
 //! cargo bench --bench ratios -- growth --rows=100000000   a million, ten million and as many rows, a row's share of the time
 //! ```
 
@@ -70,18 +70,18 @@ mod tpch;
 #[path = "ratios/wire.rs"]
 mod wire;
 
-/// The program's allocator, for both sides.
+/// The same allocator as in the program, for both sides.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Room on a thread's stack, as the program's threads have it: statements need no other one.
+/// The same stack size as in the program: statements need no second stack.
 const STACK: usize = 96 << 20;
 
 fn main() {
     std::thread::Builder::new().stack_size(STACK).spawn(measure).unwrap().join().unwrap();
 }
 
-/// As the program's.
+/// The same runtime as in the program.
 fn runtime() -> Runtime {
     Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build().unwrap()
 }
@@ -128,7 +128,7 @@ fn measure() {
             memory(&mut table, &place);
         }
     }
-    // A hundred million rows take a minute to make, and are asked for.
+    // A hundred million rows take a minute to generate, so they have to be requested.
     if let (true, Some(most)) = (is_wanted("growth"), most) {
         growth(&mut table, directory.path(), most, &runtime);
     }
@@ -158,19 +158,19 @@ fn measure() {
     }
 }
 
-/// The number behind a flag.
+/// The number after a flag.
 fn argument<T: FromStr>(flag: &str, arguments: &[String]) -> Option<T> {
     arguments.iter().find_map(|argument| argument.strip_prefix(flag)?.parse().ok())
 }
 
-/// How much is measured.
+/// The sizes of the measurements.
 #[derive(Clone, Copy)]
 struct Size {
     rows: i64,
     people: i64,
     /// Rows of a row group, which one thread reads.
     row_group: usize,
-    /// Timed runs per question and side.
+    /// Timed runs for each query and side.
     runs: usize,
     statements: usize,
     draws: usize,
@@ -197,13 +197,13 @@ impl Size {
         candidates: &[1_000],
     };
 
-    /// The group keys of the sections that ask many questions of each.
+    /// The group keys of the sections that run many queries for each.
     fn keys(self) -> &'static [(&'static str, &'static str)] {
         if self.runs > 1 { &KEYS } else { &KEYS[..1] }
     }
 }
 
-/// The findings, printed as they come.
+/// The results, printed as they come.
 struct Table {
     size: Size,
 }
@@ -249,8 +249,8 @@ struct Times {
     duckdb: Option<Duration>,
 }
 
-/// What runs took: the shortest time, and the least time of all processors together, which other
-/// programs disturb less.
+/// The time of runs: the shortest wall time, and the least time of all processors together, which
+/// other programs disturb less.
 #[derive(Clone, Copy)]
 struct Spent {
     wall: Duration,
@@ -277,7 +277,7 @@ impl Display for Spent {
     }
 }
 
-/// What all threads of this process have computed so far; zero where the system does not tell.
+/// The CPU time of all threads of this process so far; zero if the system does not report it.
 fn cpu() -> Duration {
     #[cfg(unix)]
     if let Ok(usage) = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF) {
@@ -300,8 +300,8 @@ fn shown(time: Duration) -> String {
     }
 }
 
-/// The file and the vault that declares it three times: a row as the unit, a person, and a person
-/// with few rows.
+/// The file, and the vault that declares it three times: each row as a unit, a person with many
+/// rows, and a person with few rows.
 struct Place {
     data: String,
     vault: String,
@@ -371,7 +371,7 @@ impl Dice {
     }
 }
 
-/// A table of sales: who, where (as text and as number), on which day (ascending), how much.
+/// A table of sales: person, place (as text and as number), day (ascending), amount.
 fn write_sales(path: &str, size: Size) {
     let mut dice = Dice(1);
     let mut writer: Option<ArrowWriter<File>> = None;
@@ -411,7 +411,7 @@ fn write_sales(path: &str, size: Size) {
     writer.unwrap().close().unwrap();
 }
 
-/// The two that are compared, over one file.
+/// The two sides of the comparison, over one file.
 struct Sides<'a> {
     private: Session,
     plain: SessionContext,
@@ -421,7 +421,7 @@ struct Sides<'a> {
 
 impl<'a> Sides<'a> {
     fn open(place: &Place, runtime: &'a Runtime) -> Self {
-        // In memory: what a durable charge costs is a line of its own, and the disk's affair.
+        // In memory: the cost of a durable charge has a line of its own, and depends on the disk.
         let engine = Engine::in_memory().unwrap();
         place.declare(&engine, runtime);
         Self::of(engine.analyst("bench").unwrap(), &place.data, runtime)
@@ -445,13 +445,13 @@ impl<'a> Sides<'a> {
         self.runtime.block_on(rows).iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// The fastest run of each, which answer with equally many rows.
+    /// The fastest run of each side. Both must answer with the same number of rows.
     fn race(&self, private: &str, plain: &str, runs: usize) -> Times {
         assert_eq!(self.private(private), self.plain(plain), "{private}");
         self.fastest(private, plain, runs)
     }
 
-    /// The fastest run of each, taken by turns after one that is not timed.
+    /// The fastest run of each side. They take turns, after one run that is not timed.
     fn fastest(&self, private: &str, plain: &str, runs: usize) -> Times {
         self.private(private);
         self.plain(plain);
@@ -466,8 +466,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// The same question with an epsilon of its own, a little larger each time: what was drawn before
-/// is not shown again.
+/// The same query with a slightly larger ε each time, so that no answer is replayed.
 fn anew(sql: &str) -> String {
     static ASKED: AtomicU32 = AtomicU32::new(1);
     let asked = ASKED.fetch_add(1, Ordering::Relaxed);
@@ -532,7 +531,8 @@ fn filters(table: &mut Table, sides: &Sides<'_>) {
     }
 }
 
-/// Contributions of a person bounded, against the two aggregates that bound them in plain SQL.
+/// The contributions of a person are bounded, compared with the two aggregates that bound them in
+/// plain SQL.
 fn units(table: &mut Table, sides: &Sides<'_>) {
     for (key, keys) in table.size.keys() {
         for (call, inner, outer) in [
@@ -557,7 +557,7 @@ fn units(table: &mut Table, sides: &Sides<'_>) {
     }
 }
 
-/// People of whom hardly any exceeds the bound of 50 rows, against the questions without any bound.
+/// Hardly any person exceeds the bound of 50 rows, compared with the queries without any bound.
 fn bounded(table: &mut Table, sides: &Sides<'_>) {
     let city = "city, ";
     for (what, by, calls, plain) in [
@@ -608,8 +608,8 @@ fn bounded(table: &mut Table, sides: &Sides<'_>) {
     }
 }
 
-/// The same questions of a million rows, ten million, and so on up to `most`: what a row takes. Row
-/// groups are small, so that both threads have rows to read in each file.
+/// The same queries on a million rows, ten million, and so on up to `most`, to measure the time of
+/// one row. Row groups are small, so that both threads have rows to read in each file.
 fn growth(table: &mut Table, directory: &Path, most: i64, runtime: &Runtime) {
     let sizes = std::iter::successors(Some(1_000_000), |rows| Some(rows * 10));
     for rows in sizes.take_while(|rows| *rows <= most) {
@@ -638,7 +638,7 @@ fn growth(table: &mut Table, directory: &Path, most: i64, runtime: &Runtime) {
     }
 }
 
-/// The peak memory of processes that ask one question each.
+/// The peak memory of processes that run one query each.
 fn memory(table: &mut Table, place: &Place) {
     let peak_of = |side: &str, sql: &str| -> u64 {
         let program = std::env::current_exe().unwrap();
@@ -672,14 +672,14 @@ fn memory(table: &mut Table, place: &Place) {
     ] {
         let (private, plain) = (peak_of("private", private), peak_of("plain", plain));
         if plain == 0 {
-            continue; // This system does not tell.
+            continue; // This system does not report it.
         }
         let detail = [private, plain].map(|kib| format!("{} MB", kib / 1_000));
         table.row(what, "≤ 1.2 ×", format!("{:.2} ×", private as f64 / plain as f64), detail);
     }
 }
 
-/// The child process of `memory`: asks, and prints its own peak in kB (0 where that is not known).
+/// The child process of `memory`: runs a query, and prints its own peak in kB (0 if unknown).
 fn peak(arguments: &[String]) {
     let [side, source, sql] = arguments else { panic!("--peak SIDE SOURCE SQL") };
     let runtime = runtime();
@@ -699,7 +699,7 @@ fn peak(arguments: &[String]) {
     println!("{}", line.and_then(|l| l.split_whitespace().next()).unwrap_or("0"));
 }
 
-/// What a statement costs however little it reads: a table of ten rows.
+/// The cost of a statement that reads very little: a table of ten rows.
 fn statements(table: &mut Table, directory: &Path, runtime: &Runtime) {
     let engines = [
         ("vault in memory", Engine::in_memory().unwrap()),
@@ -766,7 +766,7 @@ fn epsilon(text: &str) -> Epsilon {
     Epsilon::new(number(text)).unwrap()
 }
 
-/// One choice among many scores; those near the best decide how long it takes.
+/// One choice among many scores. Those near the best decide how long it takes.
 fn selection(table: &mut Table) {
     let mut rng = QueryRng::from_os().unwrap();
     for n in table.size.candidates {
@@ -805,7 +805,7 @@ fn several(table: &mut Table) {
     table.time(format!("TOP 10 EXPONENTIAL among {n} candidates"), "", time);
 }
 
-/// The best price as a whole statement: it depends on the bids, not on the ticks.
+/// The best price as a whole statement. Its time depends on the bids, not on the ticks.
 fn prices(table: &mut Table, runtime: &Runtime) {
     let full = table.size.runs > 1;
     let most = if full { 1_000_000 } else { 1_000 };

@@ -35,8 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "SELECT ARGMAX EXPONENTIAL(eps=1) price IN RANGE(0, 3.5) BY REVENUE(bid, price) FROM bids";
     println!("{}\n{}\n", session.explain(question)?, session.query(question).await?);
 
-    // A bid buys at all prices up to it, so all prices between two bids form one run, however fine
-    // the grid.
+    // A bid buys at all prices up to it. So all prices between two bids form one run, however fine
+    // the grid is.
     let grid = PriceGrid::new(0, 1, 35_001)?;
     let ticks = grid.revenue_runs(&[(10_001, 3), (30_101, 1)])?;
     let runs = ticks.runs.iter();
@@ -54,13 +54,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     panels[0].series.push(Series { label: "revenue", marks: Marks::Line, points: curve });
 
     println!("\nprobability of a price in            (0, 1]  (1, 3.01]  (3.01, 3.5]");
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
-    // knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: the seed reveals
+    // the noise.
     let mut rng = QueryRng::seeded_for_tests(301);
     let pictures =
         [("0.01", "ε = 0.01: nearly uniform", 0.5), ("1", "ε = 1", 0.5), ("5", "ε = 5", 1.6)];
     for (epsilon, title, height) in pictures {
-        // The published pictures have exp(ε·u/2Δ) with Δ = 3.5, which is `monotonic=false`: R = 2Δ.
+        // The published plots use exp(ε·u/2Δ) with Δ = 3.5, which is `monotonic=false`: R = 2Δ.
         let textbook = Exponential::calibrate(2 * MOST, &epsilon.parse()?)?;
         let law = textbook.probabilities(&revenue);
         let mut bins = vec![0_u32; 35];
@@ -76,7 +76,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             &format!("ε = {epsilon}, {DRAWS} draws"),
             &drawn.map(|n| f64::from(n) / f64::from(DRAWS)),
         );
-        // Per unit of money: a tick is 1/10,000 of it, a bin 1/10.
+        // Densities per unit of money: a tick is 1/10,000 of it, a bin 1/10.
         let density = (0..).zip(&law).step_by(10).map(|(p, mass)| (money(p), mass * 1e4)).collect();
         let bins = (0..)
             .zip(bins)
@@ -94,7 +94,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Four bidders in memory, declared.
+/// Four bidders in memory, with declarations.
 async fn sellers() -> Result<hushql::Session, Box<dyn Error>> {
     let engine = Engine::in_memory()?;
     let bidder: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));

@@ -16,8 +16,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let people = folder.path().join("people.csv");
     std::fs::write(&people, csv())?;
 
-    // A vault is one file: declarations and ledger. It is made once and never by accident, so that
-    // deleting it does not quietly fill the budget again.
+    // A vault is one file: declarations and ledger. `init` never replaces one by accident, so that
+    // deleting a vault does not silently refill the budget.
     let vault = folder.path().join("study.db");
     let engine = Engine::init(&vault)?;
     let owner = engine.owner();
@@ -27,10 +27,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    // Another program, another day: the vault remembers everything.
+    // Later, another program opens the vault, which remembers everything.
     let engine = Engine::open(&vault)?;
     let lab = engine.analyst("lab")?;
-    // Without FRESH, the second time would show the first answer again, and cost nothing.
+    // Without FRESH, the second time would replay the first answer, and cost nothing.
     let question = "SELECT FRESH LAPLACE(eps=0.4) AVG(age) AS age FROM people WHERE smoker = 'yes'";
     for _ in 0..2 {
         let answer = lab.query(question).await?;
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
 
-    // 0.8 of 1 is spent. The third question costs more than what is left and is not answered; the
+    // 0.8 of 1 is spent. The third query costs more than the remainder and is not answered; the
     // refusal itself costs nothing.
     match lab.query(question).await {
         Err(Error::Budget(reason)) => println!("lab:   {reason}"),
@@ -52,7 +52,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What an owner writes into a file and runs with `hushql study.db --owner -f FILE`.
+/// The declarations that an owner writes into a file and runs with
+/// `hushql study.db --owner -f FILE`.
 fn declarations(people: &Path) -> String {
     let location = people.display().to_string().replace('\'', "''");
     format!(

@@ -14,7 +14,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::in_memory()?; // Engine::open("study.db")? keeps declarations and charges
     engine.register_batch("visits", visits()?)?; // or register_table, with any DataFusion TableProvider
 
-    // The owner says whom a row belongs to, what the columns may hold, and how much may be learnt.
+    // The owner declares whom a row belongs to, what the columns may hold, and how much may be
+    // learnt.
     let owner = engine.owner();
     for statement in [
         "ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 4",
@@ -25,13 +26,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         owner.execute(statement).await?;
     }
 
-    // The analyst asks. All three wards come out, also the one that nobody visited.
+    // The analyst asks. All three wards come out, including the one without visits.
     let lab = engine.analyst("lab")?;
     let answer =
         lab.query("SELECT ward, LAPLACE(eps=0.5) COUNT(*) AS n FROM visits GROUP BY ward").await?;
     println!("{answer}\n");
 
-    // An error says what to do about it, by its variant; a refusal also says what to write instead.
+    // The variant of an error says what to do; a refusal also says what to write instead.
     match lab.query("SELECT ward, COUNT(*) FROM visits GROUP BY ward").await {
         Err(Error::Refused(refusal)) => println!("{refusal}"),
         other => return Err(format!("this was not to be answered: {other:?}").into()),

@@ -1,4 +1,4 @@
-//! Look before you spend: the cost of a question, the accuracy of its answer, and the reason for a
+//! Look before you spend: the cost of a query, the accuracy of its answer, and the reason for a
 //! refusal.
 //!
 //! `cargo run --example explain`
@@ -13,14 +13,14 @@ fn main() -> Result<(), Error> {
     let engine = Engine::demo()?;
     let session = engine.analyst("lab")?;
 
-    // One buyer may have 20 orders, so 20 rows of up to 100 each: that is what the noise must hide.
+    // One buyer may have 20 orders, so 20 rows of up to 100 each: the noise must hide all of them.
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1) SUM(price) FROM orders")?);
 
-    // The same question, when each buyer counts with two orders at most: less noise, more cut away.
+    // The same query, but each buyer counts with at most two orders: less noise, and more is cut
+    // off.
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1, rows=2) SUM(price) FROM orders")?);
 
-    // A refused question is explained as far as the analysis came. `order_id` has no declared
-    // range.
+    // A refused query is explained as far as the analysis came. `order_id` has no declared range.
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders")?);
 
     // For programs: the same as one JSON object, and the cost alone.

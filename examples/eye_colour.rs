@@ -1,12 +1,12 @@
-//! The most common of five eye colours at ε = 0.1: the textbook's bound, HushQL's bound at half of
-//! it, and what is observed.
+//! The most common of five eye colours at ε = 0.1: the textbook's bound, HushQL's bound, which is
+//! half of it, and the observed losses.
 //!
 //! `cargo run --example eye_colour [FOLDER]`
 //!
 //! The textbook says that the winner is less than (2/ε)(ln 5 + 3) = 92.2 people below the best,
 //! except with probability e^−3, about 5 %. HushQL needs half of that, 46.1, at the same cost,
 //! because a person who joins raises counts and lowers none; the exact bound, which it states,
-//! is 43. All of them hold for all data. On these data the first two fail in 0.8 % and in 0.1 % of
+//! is 43. All three hold for all data. On these data the first two fail in 0.8 % and in 0.1 % of
 //! the draws.
 //!
 //! The bound is corollary 3.12 of Dwork and Roth 2014.
@@ -30,7 +30,7 @@ const COLOURS: [(&str, u32); 5] =
     [("brown", 130), ("blue", 95), ("green", 60), ("grey", 30), ("amber", 12)];
 /// The number of colours.
 const COUNT: f64 = 5.0;
-/// e^−3, rounded up: how often the bound may fail.
+/// e^−3, rounded up: the probability with which the bound may fail.
 const FAILURE: &str = "0.0497870683678640";
 
 #[tokio::main(flavor = "current_thread")]
@@ -44,17 +44,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // error.
     let (epsilon, failure) = ("0.1".parse()?, parse_decimal(FAILURE).ok_or("no decimal")?);
     let scores = COLOURS.map(|(_, people)| i128::from(people));
-    // The people are made up, so the losses may be shown.
+    // The people are invented, so the losses may be shown.
     let lost = COLOURS.map(|(_, people)| f64::from(COLOURS[0].1 - people));
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
-    // knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: the seed reveals
+    // the noise.
     let mut rng = QueryRng::seeded_for_tests(5);
     let mut panels = Vec::new();
     for (name, title, range) in
         [("textbook", "Textbook, R = 2, ε = 0.1", 2), ("HushQL", "HushQL, R = 1, ε = 0.1", 1_u32)]
     {
         let mechanism = Exponential::calibrate(range.into(), &epsilon)?;
-        // The literature's bound. The engine's own is the exact one, and smaller.
+        // The literature's bound. The engine's own bound is exact, and smaller.
         let bound = f64::from(range) / 0.1 * (COUNT.ln() + 3.0);
         assert!(mechanism.error_at(COLOURS.len(), &failure) <= bound);
         let law = mechanism.probabilities(&scores);
@@ -75,7 +75,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         for (i, (colour, people)) in COLOURS.iter().enumerate() {
             println!("  {colour:<8}{people:>8}{:>12}{:>10.4}{:>10}", lost[i], law[i], chosen[i]);
         }
-        // The largest loss that is not exceeded in 1 − e^−3 of the draws.
+        // The largest loss that is not exceeded in a share 1 − e^−3 of the draws.
         let mut tail = 1.0;
         let observed = lost.iter().zip(shares).find(|(_, share)| {
             tail -= share;
@@ -115,7 +115,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A table in memory, one row a person, declared.
+/// A table in memory with one row for each person, and its declarations.
 async fn people() -> Result<Session, Box<dyn Error>> {
     let engine = Engine::in_memory()?;
     let rows = COLOURS.iter().flat_map(|(colour, people)| (0..*people).map(move |_| Some(*colour)));

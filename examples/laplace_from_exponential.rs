@@ -20,21 +20,20 @@ use hushql::sampler::QueryRng;
 use plot::{Axis, Marks, Panel, Series, Ticks};
 
 const DRAWS: u32 = 10_000;
-/// Answers are tenths: f is 3.5, and one person moves it by Δ = 1, which is ten of them.
+/// Answers are in tenths: f is 3.5, and one person moves it by Δ = 1, which is ten tenths.
 const F: i128 = 35;
 const DELTA: u128 = 10;
-/// Candidates up to this far from f on both sides; beyond it are e^−20 of the weight.
+/// Candidates reach this far from f on both sides. Beyond it lies e^−20 of the weight.
 const REACH: u64 = 400;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // What the engine does for numbers: the noise of a count has the scale Δ₁/ε, and not twice
-    // that.
+    // The engine's own noise for numbers: a count gets the scale Δ₁/ε, and not twice that.
     let session = Engine::demo()?.analyst("lab")?;
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?);
 
-    // When f moves by Δ, the scores on one side rise by Δ and those on the other fall by Δ: they
-    // move 2Δ apart, so R = 2Δ. That is the true range of this score, and not only the textbook's
-    // caution.
+    // When f moves by Δ, the scores on one side rise by Δ and those on the other fall by Δ. They
+    // move 2Δ apart, so R = 2Δ is the true range of this score, and not only the textbook's
+    // cautious bound.
     let epsilon: Epsilon = "1".parse()?;
     let exponential = Exponential::calibrate(2 * DELTA, &epsilon)?;
     let laplace = Laplace::calibrate(DELTA, &epsilon)?;
@@ -49,8 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ratio = laplace.scale() * exponential.exponent();
     println!("scale of the noise, exponential over Laplace: {}", decimal_text(&ratio.recip(), 6));
 
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
-    // knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: the seed reveals
+    // the noise.
     let mut rng = QueryRng::seeded_for_tests(35);
     let (mut chosen, mut noised) = (Vec::new(), Vec::new());
     for _ in 0..DRAWS {
@@ -95,7 +94,7 @@ fn mean_distance(answers: &[i128]) -> f64 {
     answers.iter().map(|r| distance(*r)).sum::<f64>() / f64::from(DRAWS)
 }
 
-/// Densities of bins of half a unit: five tenths each, around −6.5, −6, …, 13.5.
+/// Densities of bins of half a unit, with five tenths each, around −6.5, −6, …, 13.5.
 fn bars(answers: &[i128]) -> Vec<(f64, f64)> {
     let bin = |i: i128| {
         let inside = answers.iter().filter(|r| (*r - F + 2).div_euclid(5) == i).count();

@@ -3,9 +3,10 @@
 //!
 //! `cargo run --example marital_status [FOLDER]`
 //!
-//! A published run of 200 draws has 180, 19 and 1 for the first three statuses by the exponential
-//! mechanism as textbooks calibrate it, and 192 and 8 by noisy max. The exact probabilities are
-//! 0.8888, 0.1039 and 0.0046, and 0.9785 and 0.0215. The example draws 200 times, too.
+//! In a published run of 200 draws, the first three statuses win 180, 19 and 1 times by the
+//! exponential mechanism in the textbooks' calibration, and 192, 8 and 0 times by noisy max. The
+//! exact probabilities are 0.8888, 0.1039 and 0.0046, and 0.9785 and 0.0215. The example draws 200
+//! times, too.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -24,15 +25,15 @@ const DRAWS: u32 = 200;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // One answer of each mechanism through SQL. 200 answers would cost, and reveal, ε = 0.2: only
-    // public data suit a histogram of draws.
+    // One answer of each mechanism through SQL. 200 answers would cost, and reveal, ε = 0.2: a
+    // histogram of draws suits only public data.
     let session = Engine::demo()?.analyst("lab")?;
     for mechanism in ["EXPONENTIAL(eps=0.001, monotonic=false)", "NOISY_MAX(eps=0.001)"] {
         let question = format!("SELECT ARGMAX {mechanism} status FROM adult GROUP BY status");
         println!("{}\n{}\n", session.explain(&question)?, session.query(&question).await?);
     }
 
-    // The built-in people are made up, so their counts may be shown and plotted.
+    // The built-in people are invented, so their counts may be shown and plotted.
     let adult = hushql::demo::adult()?;
     let column = adult.column_by_name("status").ok_or("adult has no status")?.as_string::<i32>();
     let mut counts: BTreeMap<&str, i128> = BTreeMap::new();
@@ -43,13 +44,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     people.sort_unstable_by_key(|(_, count)| -count);
     let (names, scores): (Vec<&str>, Vec<i128>) = people.into_iter().unzip();
 
-    // R = 2 is the textbook's calibration, `monotonic=false`; noisy max puts noise of scale 1/ε on
+    // R = 2 is the textbook's calibration, `monotonic=false`; noisy max adds noise of scale 1/ε to
     // each count.
     let epsilon = "0.001".parse()?;
     let exponential = Exponential::calibrate(2, &epsilon)?;
     let noisy_max = NoisyMax::calibrate(1, &epsilon)?;
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
-    // knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: the seed reveals
+    // the noise.
     let mut rng = QueryRng::seeded_for_tests(200);
     let chosen = tally(names.len(), || exponential.choose(&scores, &mut rng))?;
     let law = exponential.probabilities(&scores);
@@ -79,8 +80,7 @@ fn tally(
     Ok(chosen)
 }
 
-/// Prints a table; the series of the plot are what was published, what was drawn and what was to be
-/// expected.
+/// Prints a table. The series of the plot are the published, the drawn and the expected numbers.
 fn show(
     mechanism: &str,
     names: &[&str],

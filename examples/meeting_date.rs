@@ -3,9 +3,9 @@
 //!
 //! `cargo run --example meeting_date [FOLDER]`
 //!
-//! `rows=1` says that one row of a person is enough in each slot. Without it, one person could move
-//! the count of a slot by eight, and the answer would be an eighth as accurate. The example prints
-//! both explanations and the odds of every slot.
+//! `rows=1` says that one row of a person in each slot is enough. Without it, one person could
+//! change the count of a slot by eight, and the answer would be an eighth as accurate. The example
+//! prints both explanations and the odds of every slot.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -22,7 +22,7 @@ use plot::{Axis, Marks, Panel, Series, Ticks};
 
 const DRAWS: u32 = 10_000;
 const PEOPLE: i64 = 60;
-/// The slots, and how many of every twelve people are busy then.
+/// The slots, and how many of twelve people are busy in each.
 const SLOTS: [(&str, i64); 8] = [
     ("Mon 9", 11),
     ("Mon 14", 9),
@@ -37,15 +37,16 @@ const SLOTS: [(&str, i64); 8] = [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let session = calendars().await?;
-    // The declarations allow all eight rows of a person in one slot, so a person could move its
+    // The declarations allow all eight rows of a person in one slot, so a person could change its
     // count by 8.
     let slots = "slot BY COUNT(*) FILTER (WHERE busy) FROM calendar GROUP BY slot";
     println!("{}\n", session.explain(&format!("SELECT ARGMIN EXPONENTIAL(eps=0.2) {slots}"))?);
-    // One row a person and slot is enough to be busy, and makes the answer eight times as accurate.
+    // One row for each person and slot shows that the person is busy, and makes the answer eight
+    // times as accurate.
     let question = format!("SELECT ARGMIN EXPONENTIAL(eps=0.2, rows=1) {slots}");
     println!("{}\n{}\n", session.explain(&question)?, session.query(&question).await?);
 
-    // The calendars are made up, so the odds may be shown. Fewer is better: the scores are
+    // The calendars are invented, so the odds may be shown. Fewer is better, so the scores are
     // negative.
     let count = |slot: &(&str, i64)| (0..PEOPLE).filter(|p| busy(*p, slot.1)).count();
     let numbers: Vec<u32> =
@@ -54,8 +55,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let narrow = Exponential::calibrate(1, &"0.2".parse()?)?;
     let law = narrow.probabilities(&scores);
     let wide = Exponential::calibrate(8, &"0.2".parse()?)?.probabilities(&scores);
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
-    // knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: the seed reveals
+    // the noise.
     let mut rng = QueryRng::seeded_for_tests(12);
     let mut chosen = [0_u32; SLOTS.len()];
     for _ in 0..DRAWS {
@@ -100,7 +101,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn busy(person: i64, of_twelve: i64) -> bool {
-    // Each person's week looks different: the multiplier spreads the people over the twelfths.
+    // Each person's week is different: the multiplier spreads the people over the twelfths.
     (person * 7 + of_twelve) % 12 < of_twelve
 }
 

@@ -1,12 +1,12 @@
-//! Rows of one person in three tables, very many of some people: who is protected, and what a bound
-//! costs.
+//! One person's rows in three tables, with very many rows of some people: who is protected, and
+//! what a bound costs.
 //!
 //! `cargo run --example people_with_many_orders [FOLDER]`
 //!
 //! 4,000 customers have 6,093 orders, and these have items. Most customers have few orders, and ten
 //! have 20 to 40. The example asks for orders by region, for the spending of a person, for the
 //! number who never ordered, and for revenue by category. Then it asks for one count under nine
-//! bounds, and shows beside each what it cuts off, which only made-up data allow. At ε = 0.2, a
+//! bounds, and shows next to each what it cuts off, which only invented data allow. At ε = 0.2, a
 //! bound of 1 cuts off 3,292 orders, and the declared 40 need noise of ± 599; `rows=8` cuts off
 //! 223, with ± 120.
 
@@ -23,8 +23,8 @@ use hushql::{Engine, Session};
 use plot::{Axis, Marks, Panel, Series, Ticks};
 
 const PEOPLE: i64 = 4_000;
-/// The `MAX ROWS` of orders. It is known without looking: the shop accepts no more from one
-/// customer.
+/// The `MAX ROWS` of orders. It is known without looking at the data: the shop accepts no more from
+/// one customer.
 const MOST_ORDERS: i64 = 40;
 const REGIONS: [&str; 4] = ["north", "south", "east", "islands"];
 const PRODUCTS: [(&str, i64); 6] =
@@ -64,8 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         FROM items i JOIN products p ON i.product = p.no GROUP BY p.category";
     println!("{}\n{}\n", session.explain(question)?, session.query(question).await?);
 
-    // A small bound cuts off orders of busy people. A large one needs noise for the busiest person
-    // there could be.
+    // A small bound cuts off orders of busy people. A large one needs noise for the busiest
+    // possible person.
     let all: i64 = orders.iter().sum();
     println!("{all} orders, at most {} of a person; ε = 0.2 for each answer", most(&orders));
     println!("  rows=      kept       cut   noise ±  together    answer");
@@ -134,13 +134,14 @@ fn most(orders: &[i64]) -> i64 {
     orders.iter().copied().max().unwrap_or(0)
 }
 
-/// A number that looks like chance and is the same every time.
+/// A number that looks random and is the same every time.
 fn mixed(n: i64) -> i64 {
     let square = n.wrapping_mul(0x5851_f42d_4c95_7f2d).rotate_left(29);
     (square.wrapping_mul(0x1405_7b7e_f767_814f) >> 33) & 0x3fff_ffff
 }
 
-/// Three of ten never order, most of the others once to thrice, and ten people all the time.
+/// Three of ten people never order, most of the others order one to three times, and ten people
+/// order very often.
 fn orders_of(person: i64) -> i64 {
     let chance = mixed(person);
     if person % 400 == 7 {
@@ -209,7 +210,8 @@ async fn shop() -> Result<Session, Box<dyn Error>> {
 
     let owner = engine.owner();
     for statement in [
-        // An item leads to its order, an order to its customer: all three are rows of that person.
+        // An item leads to its order, and an order to its customer: all three are rows of that
+        // person.
         "ALTER TABLE customers SET PRIVACY UNIT (id) UNIQUE",
         "ALTER TABLE orders SET PRIVACY UNIT VIA (customer) REFERENCES customers(id) MAX ROWS 40",
         "ALTER TABLE items SET PRIVACY UNIT VIA (order_no) REFERENCES orders(no) MAX ROWS 160",
@@ -217,7 +219,7 @@ async fn shop() -> Result<Session, Box<dyn Error>> {
         "ALTER TABLE regions SET PUBLIC",
         "ALTER TABLE products SET PUBLIC",
         "ALTER TABLE products ALTER COLUMN price SET PRIVACY DOMAIN BETWEEN (0, 100)",
-        // One budget for the people, whichever of their tables is asked.
+        // One budget for the people, for queries on any of their tables.
         "CREATE PRIVACY BUDGET shop FOR customers LIMIT (epsilon=4)",
     ] {
         owner.execute(statement).await?;

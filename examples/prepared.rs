@@ -20,14 +20,14 @@ async fn main() -> Result<(), Error> {
         }
     }
 
-    // Values go into a query as values: none of them is read as SQL. Cost and noise are written in
+    // Values go into a query as values, and are never parsed as SQL. Cost and noise are written in
     // the statement.
     let sql = "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM adult WHERE status = $1 AND age > $2";
     let query = session.prepare_with(sql, [Value::from("Never-married"), Value::from(30)])?;
     println!("\ncolumns: {}", query.schema().field(0).name());
     println!("{}", query.explanation());
 
-    // Nothing has been charged so far. Each execution is.
+    // Nothing has been charged so far. Each execution is charged.
     for _ in 0..2 {
         println!("\n{}", query.execute().await?);
     }

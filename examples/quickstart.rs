@@ -9,18 +9,18 @@ use hushql::{Engine, Error};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    // Made-up tables in memory, already declared. Nothing is read from disk and nothing is kept.
+    // Invented tables in memory, with declarations. Nothing is read from disk and nothing is kept.
     let engine = Engine::demo()?;
     let session = engine.analyst("lab")?;
 
-    // A mechanism is written in front of what it releases; `eps` is the cost of the question.
+    // A mechanism is written in front of what it releases; `eps` is the cost of the query.
     let answer =
         session.query("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status").await?;
 
-    // An answer prints itself: the rows, how accurate they are, what they cost.
+    // An answer prints itself: the rows, their accuracy, and their cost.
     println!("{answer}\n");
 
-    // The same three, for a program. The rows are Arrow batches.
+    // The same three parts, for a program. The rows are Arrow batches.
     println!("rows: {}", answer.batches().iter().map(|batch| batch.num_rows()).sum::<usize>());
     for accuracy in answer.accuracy() {
         println!("{}: {} {:.2}", accuracy.column, accuracy.kind, accuracy.value);

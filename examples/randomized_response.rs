@@ -3,11 +3,11 @@
 //!
 //! `cargo run --example randomized_response [FOLDER]`
 //!
-//! At ε = 1 that probability is 0.73. The example shows the curve, what SQL answers, and the
-//! estimate that follows from the answers at no further cost. A person without a row answers by a
-//! fair coin.
+//! At ε = 1 that probability is 0.73. The example shows the curve, the answers of SQL, and the
+//! estimate that follows from them at no further cost. A person without a row answers by a fair
+//! coin.
 //!
-//! Warner 1965 is the case of two answers.
+//! Warner 1965 describes the case of two answers.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let answers = batch.column(1).as_string::<i32>();
             for (id, answer) in ids.iter().flatten().zip(answers.iter().flatten()) {
                 yes += u32::from(answer == "yes");
-                // The survey is made up, so the example may show who spoke the truth.
+                // The survey is invented, so the example may show who spoke the truth.
                 let (all, hits) = match truth(id) {
                     Some(_) => (&mut present, &mut truthful),
                     None => (&mut absent, &mut absent_yes),
@@ -59,8 +59,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let share = f64::from(truthful) / f64::from(present);
         let uniform = f64::from(absent_yes) / f64::from(absent);
         // The expected number of yes exceeds half of the roster by (2p − 1)/2 times (smokers −
-        // others), because a person without a row adds one half. This uses released answers only,
-        // so it costs nothing more.
+        // others), because a person without a row adds one half. The estimate uses only released
+        // answers, so it costs nothing more.
         let estimate = (2.0 * f64::from(yes) - f64::from(whole)) / (2.0 * p - 1.0);
         let all = majority();
         println!("{epsilon:>5}{p:>12.4}{share:>12.4}{uniform:>16.4}{estimate:>15.0} ({all})");
@@ -96,7 +96,7 @@ fn truth(id: i64) -> Option<&'static str> {
     (id % 10 != 9).then_some(if id % 4 == 0 { "yes" } else { "no" })
 }
 
-/// How many more smokers there are than others.
+/// The number of smokers minus that of the others.
 fn majority() -> i64 {
     (0..ROSTER).filter_map(truth).map(|answer| if answer == "yes" { 1 } else { -1 }).sum()
 }

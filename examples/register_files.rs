@@ -1,5 +1,5 @@
-//! Files as tables without a line of SQL from the owner: registered, declared with values of Rust,
-//! then asked.
+//! Files as tables without a line of SQL from the owner: registered, declared with Rust values,
+//! then queried.
 //!
 //! `cargo run --example register_files`
 
@@ -25,8 +25,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(&wards, "ward\neast\nnorth\nsouth\n")?;
     write_visits(&visits)?;
 
-    // Who holds an Engine acts for the owner. Files are held to what they were when they are
-    // declared.
+    // A program with an Engine acts for the owner. A file that changes after it is declared is
+    // refused.
     let engine = Engine::in_memory()?; // Engine::init("study.db")? keeps the declarations
     engine.register_csv("wards", &wards).await?;
     engine.register_parquet("visits", &visits).await?;
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .column("age", DataType::Int64);
     println!("owner: {}", owner.declare(table).await?);
 
-    // A table that is registered and not declared answers nothing.
+    // A table that is registered but not declared answers nothing.
     let lab = engine.analyst("lab")?;
     let question = "SELECT LAPLACE(eps=0.5) COUNT(*) FROM visits";
     match lab.query(question).await {
@@ -61,7 +61,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("owner: {}", owner.declare(declaration).await?);
     }
 
-    // People and their visits are one unit: both questions are charged to the same budget.
+    // People and their visits belong to the same units, so both queries are charged to the same
+    // budget.
     for question in [
         "SELECT ward, LAPLACE(eps=0.5) COUNT(*) AS visits FROM visits GROUP BY ward",
         "SELECT LAPLACE(eps=0.5) AVG(age) AS age FROM people",
@@ -81,7 +82,7 @@ fn people_csv() -> String {
     text
 }
 
-/// Four visits of each of them.
+/// Four visits for each person.
 fn write_visits(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let rows = 0..8_000_i64;
     let patient = Int64Array::from_iter_values(rows.clone().map(|row| row / 4));

@@ -5,7 +5,7 @@
 //!
 //! The best price for the 2,000 built-in `bids` makes 1,680. A private price loses 495 of that at
 //! ε = 0.001, 2.70 at ε = 1, and next to nothing from ε = 10 on. HushQL's own bound on the average
-//! knows the number of prices and nothing about the bids: 31.0 at ε = 1.
+//! depends only on the number of prices, not on the bids: 31.0 at ε = 1.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let question = "SELECT ARGMAX EXPONENTIAL(eps=1) price IN RANGE(0.01, 5, 0.01) BY REVENUE(bid, price) FROM bids";
     println!("{}\n", session.explain(question)?);
 
-    // The same candidates and bids by hand: the built-in bidders are made up, so their losses may
-    // be shown.
+    // The same candidates and bids, computed here: the built-in bidders are invented, so their
+    // losses may be shown.
     let decimal = |text| parse_decimal(text).ok_or("no decimal");
     let (least, most) = (decimal("0.01")?, decimal("5")?);
     let prices = hushql::Ticks::decimal(&least, &most, &least).ok_or("no prices")?;
@@ -57,8 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     println!("{:>9}{:>14}{:>14}{:>14}", "ε", "mean loss", "of 2,000", "at most");
     let (mut exact, mut drawn, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
-    // knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: the seed reveals
+    // the noise.
     let mut rng = QueryRng::seeded_for_tests(77);
     for epsilon in EPSILONS {
         let mechanism = Exponential::calibrate(grid.range(1)?, &epsilon.parse()?)?;
@@ -70,8 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             sum += lost[usize::try_from(tick)?];
         }
         let observed = sum / f64::from(DRAWS);
-        // The engine's own bound on the average, from cents; it knows the number of prices and
-        // nothing about the bids.
+        // The engine's own bound on the average, from cents. It depends only on the number of
+        // prices, not on the bids.
         let bound = mechanism.expected_error(lost.len()) / 100.0;
         println!("{epsilon:>9}{mean:>14.3}{observed:>14.3}{bound:>14.3}");
         // A price loses at most everything, and a logarithmic axis cannot show a loss of almost 0.

@@ -1,10 +1,10 @@
-//! One table of five rows, chosen among all of them by the exponential mechanism, so that its rows
-//! tell proportions of `adult`.
+//! One table of five rows, chosen among all such tables by the exponential mechanism, so that its
+//! rows show the proportions of `adult`.
 //!
 //! `cargo run --example small_database`
 //!
-//! The example enumerates the whole law for two columns of two values: 5 rows over the combinations
-//! of codes, the score of each table, and the probability with which it is chosen.
+//! For two columns of two values, the example enumerates the whole distribution: 5 rows over the
+//! combinations of codes, the score of each table, and the probability with which it is chosen.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -18,7 +18,7 @@ use num_traits::ToPrimitive;
 const EPSILON: f64 = 1.0;
 const ROWS: i128 = 5;
 
-/// Sex and income with their values; behind these, NULL has a code of its own in each column.
+/// Sex and income with their values. After these, NULL has a code of its own in each column.
 const SEXES: [&str; 2] = ["Male", "Female"];
 const INCOMES: [&str; 2] = ["<=50K", ">50K"];
 const CELLS: usize = 9;
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{}", lab.query("SELECT sex, income FROM tiny ORDER BY sex, income").await?);
 
-    // The built-in people are made up, so the law of the choice may be shown.
+    // The built-in people are invented, so the distribution of the choice may be shown.
     let adult = hushql::demo::adult()?;
     let column = |name: &str| adult.column_by_name(name).ok_or("adult has no such column");
     let (sexes, incomes) =
@@ -47,8 +47,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let n: i128 = counts.iter().sum();
     let tables = tables(ROWS);
-    // The worst count of the pair, as m·count − n·rows: a whole number, that one row moves by at
-    // most 2m − 1.
+    // The worst count of the pair, as m·count − n·rows: an integer that one row changes by at most
+    // 2m − 1.
     let scores: Vec<i128> = tables
         .iter()
         .map(|table| {
@@ -77,7 +77,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let share = whole(count) / whole(n) * 100.0;
         println!("  {sex:<8}{income:<8}{rows} of {ROWS} rows for {share:.1} % of the people");
     }
-    // The article's bound: every count is within the best and (2m − 1)/(mε)·ln(N/β) rows.
+    // The article's bound: every count is within (2m − 1)/(mε)·ln(N/β) rows of the best table's.
     let beyond = whole(range) / (whole(ROWS) * EPSILON)
         * (tables.len().to_f64().unwrap_or(f64::NAN) / 0.05).ln();
     println!("every count is within {beyond:.1} rows of the best table's, with 95 %");
@@ -89,7 +89,7 @@ fn whole(number: i128) -> f64 {
     number.to_f64().unwrap_or(f64::NAN)
 }
 
-/// All ways to put so many rows into the cells.
+/// All ways to distribute this number of rows over the cells.
 fn tables(rows: i128) -> Vec<[i128; CELLS]> {
     fn fill(cell: usize, left: i128, table: &mut [i128; CELLS], all: &mut Vec<[i128; CELLS]>) {
         if cell + 1 == CELLS {

@@ -1,4 +1,4 @@
-//! Read many rows batch by batch: here each line of a public table, beside the noisy number of
+//! Read many rows batch by batch: here each row of a public table, next to the noisy number of
 //! adults in its age group.
 //!
 //! `cargo run --example stream`
@@ -20,8 +20,8 @@ async fn main() -> Result<(), Error> {
     engine.register_batch("register", register)?;
     engine.owner().execute("ALTER TABLE register SET PUBLIC").await?;
 
-    // The query is charged, and its noise drawn, before the first batch; the join runs as far as
-    // its rows are read.
+    // The query is charged, and its noise drawn, before the first batch. The join runs only as far
+    // as its rows are read.
     let session = engine.analyst("lab")?;
     let mut rows = session
         .stream(

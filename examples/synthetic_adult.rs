@@ -1,5 +1,5 @@
-//! Rows like those of `adult`, made by AIM at ε = 1, δ = 10⁻⁹, beside the true ones: two marginals,
-//! a correlation, a ranking.
+//! Rows like those of `adult`, made by AIM at ε = 1, δ = 10⁻⁹, compared with the true ones: two
+//! marginals, a correlation, a ranking.
 //!
 //! `cargo run --example synthetic_adult [FOLDER]`
 //!
@@ -20,7 +20,7 @@ use plot::{Axis, Marks, Panel, Series, Ticks};
 const MAKE: &str = "CREATE SYNTHETIC TABLE people AS AIM(eps=1, delta=1e-9, marginals=2)
     SELECT age, sex, status, income FROM adult";
 
-/// Each question names its table as `t`.
+/// Each query names its table as `t`.
 const BY_STATUS: &str = "SELECT status AS name, COUNT(*) AS n FROM t WHERE status IS NOT NULL GROUP BY status ORDER BY n DESC, name";
 const BY_AGE: &str = "SELECT CAST(age / 10 * 10 AS VARCHAR) AS name, COUNT(*) AS n FROM t WHERE age BETWEEN 10 AND 89 GROUP BY age / 10 ORDER BY age / 10";
 const CORRELATION: &str = "SELECT 'age, never married' AS name, CORR(CAST(age AS DOUBLE), CASE WHEN status = 'Never-married' THEN 1.0 ELSE 0.0 END) AS n FROM t";
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{answer}\n");
     }
 
-    // The built-in people are made up, so the truth may be shown.
+    // The built-in people are invented, so the truth may be shown.
     let public = Engine::demo()?;
     public.owner().execute("ALTER TABLE adult SET PUBLIC").await?;
     let truth = public.analyst("lab")?;
@@ -85,7 +85,7 @@ async fn pairs(session: &Session, sql: &str) -> Result<Vec<(String, f64)>, Box<d
     Ok(all)
 }
 
-/// Prints both; the true numbers and the synthetic ones, in the order of the true ones.
+/// Prints the true and the synthetic numbers, and returns them in the order of the true ones.
 fn beside(title: &str, real: &[(String, f64)], made: &[(String, f64)]) -> [Vec<f64>; 2] {
     println!("{title:<24}{:>8}{:>11}", "true", "synthetic");
     let mut both = [Vec::new(), Vec::new()];

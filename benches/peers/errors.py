@@ -1,14 +1,14 @@
-"""How far answers are from the truth at one ε, by engine.
+"""The distance of answers from the truth at one ε, by engine.
 
-Each engine has a folder of its own for its packages, so this file is run once for each of them, and imports an engine's packages
-only in the function that needs them. `run` beside it does all of this.
+Each engine has a folder of its own for its packages. So this file runs once for each engine, and imports an engine's packages
+only in the function that needs them. The script `run` does all of this.
 
     errors.py data     FOLDER ADULT.csv [--rows N]        makes FOLDER/adult.parquet and FOLDER/orders.parquet
     errors.py ENGINE   FOLDER [--program HUSHQL] [--times N] [--lines NAME…]     adds the answers of an engine to FOLDER/ENGINE.json
     errors.py table    FOLDER                             prints the Markdown tables
 
-A line of the tables is a question about one table, with a fixed bound of rows a person. An engine's file maps the name of a line to
-the answers: numbers, or objects from key to number, or lists of what was chosen, best first.
+A line of the tables is a query on one table, with a fixed bound on the rows of a person. An engine's file maps the name of a line to
+the answers: numbers, objects from key to number, or lists of chosen values, the best first.
 """
 
 import argparse
@@ -28,7 +28,7 @@ STATUS = ["Married-civ-spouse", "Never-married", "Divorced", "Separated", "Widow
 CITIES = [f"city{i:02}" for i in range(100)]
 AGES, HOURS, PRICES = (0, 120), (0, 100), (0, 100)
 
-# Of each line: table, question, what it asks of which column, and the bound of a person's rows.
+# For each line: table, query, aggregate and column, and the bound on a person's rows.
 LINES = {
     "adult count": ("adult", "COUNT(*)", "count", None, 1),
     "adult groups": ("adult", "COUNT(*) by 7 marital statuses", "groups", "status", 1),
@@ -62,9 +62,9 @@ def bounds(column):
 
 
 def data(folder, adult, rows):
-    """Adult from its CSV file, and orders from a fixed seed: a tenth as many people as orders, of whom half have 6 orders or fewer and
-    one has 9 in 1,000 of all; a power law holds in between. Two orders of three are from a person's own city, and cities differ in
-    size. Prices are in cents, log-normal around 12, with a level for each person."""
+    """Adult from its CSV file, and orders from a fixed seed. There are a tenth as many people as orders. Half of the people have at
+    most 6 orders, and one has 9 in 1,000 of all orders; a power law holds in between. Two of three orders are from a person's own
+    city, and cities differ in size. Prices are in cents, log-normal around 12, with a level for each person."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.csv
@@ -93,7 +93,7 @@ def data(folder, adult, rows):
 
 
 def hushql(folder, lines, times, program, chosen=False):
-    """Statements of a script, each a release of its own, by an analyst of a vault with a large budget."""
+    """Runs a script of statements, each with one release, as an analyst of a vault with a large budget."""
     quoted = lambda values: ", ".join(f"'{value}'" for value in values)
     owner = f"""
         CREATE EXTERNAL TABLE adult STORED AS PARQUET LOCATION '{folder}/adult.parquet';
@@ -157,7 +157,7 @@ def hushql(folder, lines, times, program, chosen=False):
 
 
 def hushql_auto(folder, lines, times, program):
-    """As above, with a bound that the engine chooses, where it can."""
+    """The same, but with a bound that the engine chooses, if it can."""
     return hushql(folder, lines, times, program, chosen=True)
 
 
@@ -165,10 +165,11 @@ def hushql_auto(folder, lines, times, program):
 
 
 def opendp(folder, lines, times, _):
-    """Data frames by the context API, truncated by person there. A mean is the API's ratio of a noisy sum and a noisy length.
+    """Data frames by the context API, which truncates the rows of each person. A mean is the API's ratio of a noisy sum and a noisy
+    length.
 
-    The winner is the library's noisy maximum of counts, whose input is truncated beforehand, at random, since the constructors for
-    vectors do not do this. A list is read off noisy counts of all keys: `make_noisy_top_k` needs five times the noise here.
+    The winner is the library's noisy maximum of counts. Its input is truncated beforehand at random, because the constructors for
+    vectors do not do this. A list is read from noisy counts of all keys: `make_noisy_top_k` needs five times the noise here.
     """
     import opendp.prelude as dp
     import polars as pl
@@ -228,7 +229,7 @@ def opendp(folder, lines, times, _):
 
 
 def best(counts):
-    """The five keys of the largest counts, at random among equals."""
+    """The five keys with the largest counts. Ties are broken at random."""
     return sorted(counts, key=lambda key: (-counts[key], random.random()))[:5]
 
 
@@ -236,9 +237,9 @@ def best(counts):
 
 
 def smartnoise(folder, lines, times, _):
-    """The private reader over data frames, which it puts into SQLite. What it rewrites a question to is asked of the data once for ten
-    answers, each with noise of its own (`pre_aggregated`), since its sample of a person's rows takes seconds. Groups are not
-    censored, so that no answer needs a δ. Choices are read off noisy counts."""
+    """The private reader over data frames, which it copies into SQLite. The rewritten query runs once for ten answers, each with its own
+    noise (`pre_aggregated`), because sampling a person's rows takes seconds. Groups are not censored, so no answer needs a δ.
+    Choices are read from noisy counts."""
     import pandas as pd
     from snsql import Privacy, from_df
 
@@ -276,7 +277,7 @@ def smartnoise(folder, lines, times, _):
 
 
 def tumult(folder, lines, times, _):
-    """Sessions with rows by identifier, bounded by the constraint for rows. Choices are read off noisy counts."""
+    """Sessions with rows by identifier, bounded by the row constraint. Choices are read from noisy counts."""
     from pyspark.sql import SparkSession
     from tmlt.analytics import AddOneRow, AddRowsWithID, KeySet, MaxRowsPerID, PureDPBudget, QueryBuilder, Session
 
@@ -319,9 +320,10 @@ def tumult(folder, lines, times, _):
 
 
 def qrlew(folder, lines, times, _):
-    """Questions that Qrlew rewrites to SQL with noise, which DuckDB runs. Qrlew reads schema and sizes from a database: one with the
-    columns and as many empty rows. Keys are texts, as it lists no other values. Its noise is Gaussian. A mean is two releases with the
-    noise of all that is given, so it is given ε/√2: two such Gaussian releases are one with ε. Choices are read off noisy counts."""
+    """Queries that Qrlew rewrites to SQL with noise, which DuckDB runs. Qrlew reads schema and sizes from a database, here one with the
+    columns and the same number of empty rows. Keys are texts, because Qrlew lists no other values. Its noise is Gaussian. A mean is
+    two releases, each with the noise for the whole budget, so it gets ε/√2: two such Gaussian releases together cost ε. Choices are
+    read from noisy counts."""
     import duckdb
     import pyqrlew
     import sqlalchemy
@@ -371,7 +373,7 @@ def qrlew(folder, lines, times, _):
 
 
 def exact(folder):
-    """The truth of each line; for choices, the score of each candidate."""
+    """The true answer of each line; for choices, the score of each candidate."""
     import duckdb
 
     truth = {}
@@ -396,8 +398,8 @@ def exact(folder):
 
 def errors(kind, truth, answers):
     """The median relative error, the relative bias with its standard error, and the noise: the median distance from the mean of the
-    answers, relative to the truth. Of groups, each is a median over groups. Of choices, the error alone: the median share of the
-    best score that is lost."""
+    answers, relative to the truth. With groups, each of these is a median over groups. For choices there is only the error: the
+    median share of the best score that is lost."""
     if kind in ("argmax", "top"):
         k = 1 if kind == "argmax" else 5
         most = sum(sorted(truth.values(), reverse=True)[:k])
@@ -449,7 +451,7 @@ def table(folder):
                 error, bias, sure, noise = errors(kind, truth[name], found[engine][name])
                 cell = percent(error)
                 if bias is not None:
-                    # A mean of answers that is within three standard errors of the truth shows no bias.
+                    # If the mean of answers is within three standard errors of the truth, there is no visible bias.
                     cell += f" ({percent(bias) if abs(bias) > 3 * sure else '0'}; {percent(noise)})"
                 cells.append(cell)
             print(f"| {question} | " + " | ".join(cells) + " |")

@@ -1,10 +1,10 @@
-"""How near synthetic rows are to the true ones: the mean total variation over all pairs of columns, and the seconds.
+"""The distance of synthetic rows from the true ones: the mean total variation over all pairs of columns, and the seconds.
 
     synthetic.py PEER  FOLDER ADULT.csv [--columns 14|4] [--delta D] [--seed N] [--program HUSHQL]    adds a line to FOLDER/synthetic.jsonl
     synthetic.py table FOLDER ADULT.csv [--columns 14|4] [--delta D]                                   prints a Markdown table of them
 
-Each peer is given the same whole numbers 0, 1, 2, … for the values of each column, and how many there are: known to everybody, never
-read off the rows. `synthetic` beside this file runs it once for each peer and seed, with an environment for each package.
+Each peer gets the same integers 0, 1, 2, … for the values of each column, and their number. Both are public, and never computed
+from the rows. The script `synthetic` runs this file once for each peer and seed, with an environment for each package.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import tempfile
 import time
 
 EPSILON = 1.0
-# The range of each column of whole numbers, and into how many parts it is divided; of others, the values that occur in the published table.
+# The range of each integer column, and its number of buckets. Other columns have the values that occur in the published table.
 NUMBERS = {
     "age": (17, 90, 74),
     "fnlwgt": (0, 1_500_000, 100),
@@ -38,7 +38,7 @@ FOUR = ["age", "sex", "status", "income"]
 
 
 def coded(path, columns):
-    """Rows of codes, and how many codes each column has."""
+    """Rows of codes, and the number of codes of each column."""
     import numpy as np
 
     rows = list(csv.DictReader(open(path, newline="")))
@@ -58,7 +58,7 @@ def coded(path, columns):
 
 
 def distances(true, made, sizes):
-    """Of all pairs of columns half the sum of how much the shares of each pair of codes differ."""
+    """For each pair of columns, half the sum of the differences between the shares of each pair of codes."""
     import numpy as np
 
     for a, b in itertools.combinations(range(len(sizes)), 2):
@@ -67,7 +67,7 @@ def distances(true, made, sizes):
 
 
 def rho_of(epsilon, delta):
-    """The largest ρ whose best conversion to (ε, δ) is within both, by bisection (Bun, Steinke 2016; Canonne, Kamath, Steinke 2020)."""
+    """The largest ρ whose best conversion to (ε, δ) exceeds neither, by bisection (Bun, Steinke 2016; Canonne, Kamath, Steinke 2020)."""
 
     def least_delta(rho):
         orders = [1 + 1.02**n / 100 for n in range(1200)]
@@ -113,7 +113,7 @@ def hushql(rows, sizes, columns, delta, seed, program):
         run(["--owner"], f"COPY s TO '{folder}/s.csv'")
         made = []
         for row in csv.DictReader(open(f"{folder}/s.csv", newline="")):
-            # A row may have NULL, which the others cannot make: it counts as a code that no true row has.
+            # A row may have NULL, which the others cannot generate. It counts as a code that no true row has.
             made.append([int(row[c]) if row[c] else size for c, size in zip(columns, sizes)])
     return np.array(made), seconds
 
@@ -130,7 +130,7 @@ def opendp(algorithm):
         dp.enable_features("contrib")
         frame = pl.LazyFrame({column: rows[:, at] for at, column in enumerate(columns)})
         begun = time.monotonic()
-        # Their conversion to ρ is within 2 % of ours; the whole of it is given here.
+        # Their conversion to ρ is within 2 % of ours. Here they get all of our ρ.
         rho = rho_of(EPSILON, delta)
         context = dp.Context.compositor(
             data=frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(rho=rho, delta=0.0)
@@ -140,7 +140,7 @@ def opendp(algorithm):
         table = context.query(rho=rho, delta=0.0).select(*columns).contingency_table(keys=keys, algorithm=chosen).release()
         made = table.synthesize()
         seconds = time.monotonic() - begun
-        # They may make NULL, too, which counts as a code that no true row has.
+        # They may generate NULL, too. It counts as a code that no true row has.
         filled = [made[column].cast(pl.Int64).fill_null(size) for column, size in zip(columns, sizes)]
         return np.array([values.to_numpy() for values in filled]).T, seconds
 

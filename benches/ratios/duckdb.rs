@@ -1,14 +1,14 @@
-//! DuckDB beside plain DataFusion, where the Python package `duckdb` is at hand.
+//! DuckDB next to plain DataFusion, if the Python package `duckdb` is installed.
 //!
-//! A Python process answers the plain questions over the same files, one line of JSON for each.
-//! `PYTHON` names the interpreter (`python3` otherwise). Without it, without the package, or for
-//! SQL that DuckDB does not take, the column stays empty.
+//! A Python process runs the plain queries over the same files, one line of JSON for each. `PYTHON`
+//! names the interpreter (default: `python3`). The column stays empty without Python or the
+//! package, and for SQL that DuckDB does not accept.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Reads `[name, path]` for a table and `[sql]` for a question; writes seconds, or an empty line.
+/// Reads `[name, path]` for a table and `[sql]` for a query; writes seconds, or an empty line.
 const PROGRAM: &str = r#"
 import json, sys, time
 import duckdb
@@ -36,7 +36,7 @@ pub(crate) struct DuckDb {
 }
 
 impl DuckDb {
-    /// A process with one view for each table, which is a name and a Parquet file.
+    /// Starts a process with one view for each table, given as a name and a Parquet file.
     pub(crate) fn start<'a>(tables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let mut child = Command::new(python)
@@ -57,7 +57,7 @@ impl DuckDb {
         Some(own)
     }
 
-    /// How long a question takes; `None` if DuckDB does not answer it.
+    /// The time of a query; `None` if DuckDB does not answer it.
     pub(crate) fn time(&mut self, sql: &str) -> Option<Duration> {
         self.ask(&[sql])
     }

@@ -1,5 +1,5 @@
-//! Questions about people who have ten rows each, of texts without a domain, over links and with
-//! bounds that are found.
+//! Queries about people with ten rows each: on texts without a domain, over links, and with bounds
+//! that the engine chooses.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::{CITIES, Sides, Table};
 
 const COUNTRIES: i64 = 20;
 
-/// Every person, once, with a country.
+/// Writes every person once, with a country.
 fn write_members(path: &str, people: i64) {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..people));
     let country = |i: i64| format!("country {}", i % COUNTRIES);

@@ -1,8 +1,8 @@
-//! A dashboard that is refreshed: what was paid for once is shown again from the vault.
+//! A dashboard that is refreshed: answers that were paid for once are replayed from the vault.
 //!
-//! Twenty questions over two tables are asked once, and then refreshed a hundred times, before and
-//! after the budget is exhausted. The rows print the mean of a question in the hundredth refresh,
-//! the slowest question in it, and by how much the ledger grew.
+//! Twenty queries on two tables run once, and are then refreshed a hundred times, before and after
+//! the budget is exhausted. The rows show the mean time of a query in the hundredth refresh, its
+//! slowest query, and the growth of the ledger.
 
 use std::fs;
 use std::path::Path;
@@ -15,8 +15,7 @@ use super::Table;
 
 const REFRESHES: usize = 100;
 
-/// Twenty questions as dashboards have them: numbers, groups, medians, thresholds, selections,
-/// joins.
+/// Twenty queries as on dashboards: numbers, groups, medians, thresholds, selections, joins.
 fn questions() -> Vec<String> {
     let mut all = Vec::new();
     for age in [20, 30, 40] {
@@ -66,7 +65,7 @@ fn declared(directory: &Path, runtime: &Runtime) -> Engine {
     engine
 }
 
-/// The time of each question; `paid` tells whether it is charged.
+/// The time of each query; `paid` says whether it is charged.
 fn refreshed(session: &Session, runtime: &Runtime, questions: &[String]) -> Vec<Duration> {
     let ask = |sql: &String| {
         let start = Instant::now();
@@ -80,7 +79,7 @@ fn refreshed(session: &Session, runtime: &Runtime, questions: &[String]) -> Vec<
 pub(crate) fn dashboard(table: &mut Table, directory: &Path, runtime: &Runtime) {
     let engine = declared(directory, runtime);
     let (lab, questions) = (engine.analyst("lab").unwrap(), questions());
-    // What was written a second ago is known by its properties.
+    // A file older than a second is recognised by its size and times alone.
     std::thread::sleep(Duration::from_millis(1_100));
     for sql in &questions {
         runtime.block_on(lab.query(sql)).unwrap();

@@ -1,8 +1,8 @@
 //! Synthetic tables of many rows: 14 columns with the codes of Adult, from a Parquet file.
 //!
 //! A statement reads the rows once, and counts all 91 pairs of columns in one pass over their
-//! codes. With `marginals=1` it reads the same rows and counts single columns alone, so that the
-//! difference of both is what pairs, models and rounds take.
+//! codes. With `marginals=1` it reads the same rows and counts only single columns, so the
+//! difference is the time for pairs, models and rounds.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,10 +16,10 @@ use tokio::runtime::Runtime;
 
 use super::Table;
 
-/// How many values each column has.
+/// The number of values of each column.
 const SIZES: [i64; 14] = [74, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2];
 
-/// A row's values: a few of them follow others.
+/// A row's values. Some columns depend on others.
 fn value(row: i64, column: usize) -> i64 {
     let mixed = |n: i64| {
         n.wrapping_mul(6_364_136_223_846_793_005).rotate_left(29).wrapping_mul(0x9e37_79b9)

@@ -1,7 +1,8 @@
-//! Questions of TPC-H: joins along links and with public tables, bounded by customer.
+//! Queries of TPC-H: joins along links and with public tables, with contributions bounded by
+//! customer.
 //!
-//! The tables are Parquet files, generated once per run. HushQL answers what tests/tpch holds,
-//! plain DataFusion the same question without mechanisms.
+//! The tables are Parquet files, generated once per run. HushQL runs the queries in tests/tpch,
+//! plain DataFusion the same queries without mechanisms.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -47,7 +48,7 @@ const QUERIES: [(&str, &str, &str); 14] = [
 
 const DECLARATIONS: &str = include_str!("../../tests/tpch/declare.sql");
 
-/// Asks each question whose name is wanted (`tpch-q01` and so on) on both sides by turns.
+/// Runs each selected query (`tpch-q01` and so on) on both sides by turns.
 pub(super) fn queries(
     table: &mut Table,
     directory: &Path,
@@ -60,7 +61,7 @@ pub(super) fn queries(
     if wanted.is_empty() {
         return;
     }
-    // With fewer suppliers, some questions have none in the nations that they name.
+    // With fewer suppliers, there may be none in the nations that some queries name.
     let (usual, text) =
         if table.size.runs > 1 { (1.0, 300 * 1024 * 1024) } else { (0.01, 30 * 1024) };
     let scale = scale.unwrap_or(usual);

@@ -1,11 +1,11 @@
-//! What the server answers in a second, and what the wire costs.
+//! The queries that the server answers in a second, and the cost of the wire.
 //!
-//! A table of ten rows is served by the program itself, in a process of its own, to a number of
-//! connections that each ask again as soon as they are answered. All questions are asked in the
-//! simple protocol over TCP on this machine, without TLS, so that clients and server share its
-//! cores. *Paid* questions are charged one by one and draw anew; *kept* ones are paid and kept for
-//! replays; *replayed* ones were paid for before. The overhead is the median of one connection's
-//! time less that of the same question through the library.
+//! The program serves a table of ten rows from a process of its own. Each of several connections
+//! sends its next query as soon as it gets an answer. All queries use the simple protocol over TCP
+//! on this machine, without TLS, so clients and server share its cores. *Paid* queries are charged
+//! one by one and draw new noise; *kept* ones are charged and kept for replays; *replayed* ones
+//! were paid for before. The overhead is the median time on one connection minus that of the same
+//! query through the library.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,23 +21,23 @@ use super::{Table, shown};
 
 const PASSWORD: &str = "correct horse battery";
 
-/// How many connections ask at once.
+/// The number of connections that query at the same time.
 const CONNECTIONS: usize = 16;
 
-/// The question of a number.
+/// The query with a number.
 type Question = fn(usize) -> String;
 
-/// A question that is charged each time.
+/// A query that is charged each time.
 fn paid(_: usize) -> String {
     "SELECT FRESH LAPLACE(eps=0.001) COUNT(*) AS n FROM people WHERE age > 30".to_owned()
 }
 
-/// A question that nobody asked before.
+/// A query that was never asked before.
 fn kept(number: usize) -> String {
     format!("SELECT LAPLACE(eps=0.001) COUNT(*) AS n FROM people WHERE id < {number} + 1000")
 }
 
-/// One of the questions of a dashboard.
+/// One of the queries of a dashboard.
 fn replayed(number: usize) -> String {
     let age = 20 + number % 10;
     format!(
@@ -45,7 +45,7 @@ fn replayed(number: usize) -> String {
     )
 }
 
-/// The program, serving; it ends with this.
+/// The serving program. It ends when this is dropped.
 struct Served {
     process: Child,
     port: u16,
@@ -74,11 +74,11 @@ impl Served {
 }
 
 impl Served {
-    /// The time that the server had on all processors, where the system tells it: other work on the
-    /// machine changes it little.
+    /// The server's time on all processors, if the system reports it. Other work on the machine
+    /// changes it little.
     fn processor(&self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).ok()?;
-        // Behind the name in brackets, the 12th and 13th fields are times in user and system mode,
+        // After the name in brackets, the 12th and 13th fields are times in user and system mode,
         // in hundredths of a second.
         let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
         let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -110,11 +110,11 @@ fn declared(directory: &Path, runtime: &Runtime) {
     ] {
         runtime.block_on(engine.owner().execute(sql)).unwrap();
     }
-    // What was written a second ago is known by its properties.
+    // A file older than a second is recognised by its size and times alone.
     std::thread::sleep(Duration::from_millis(1_100));
 }
 
-/// The times of all answers that so many connections got in this time, in order.
+/// The times of all answers that the connections got in this time, sorted.
 fn times(port: u16, connections: usize, time: Duration, question: Question) -> Vec<Duration> {
     let asks = move |connection: usize| {
         let mut lab = Client::log_in(port, "lab", PASSWORD).unwrap();
@@ -150,7 +150,7 @@ pub(crate) fn throughput(table: &mut Table, directory: &Path, runtime: &Runtime)
         [("paid", "≥ 500", paid), ("paid and kept", "", kept), ("replayed", "≥ 5,000", replayed)];
     let mut medians = Vec::new();
     for (name, bound, question) in kinds {
-        // Plans, files and the day's notes of replays are there.
+        // A warm-up, which makes plans, opens files and starts the day's records of replays.
         times(served.port, 2, time / 5, question);
         let before = served.processor();
         let all = times(served.port, CONNECTIONS, time, question);
@@ -181,7 +181,7 @@ pub(crate) fn throughput(table: &mut Table, directory: &Path, runtime: &Runtime)
     for ((name, _, question), wire) in kinds.into_iter().zip(medians) {
         let (begun, mut own) = (Instant::now(), Vec::new());
         while begun.elapsed() < time / 2 {
-            // Other questions than those of before, where each has to be new.
+            // Numbers that were not used before, because each query may have to be new.
             let sql = question(own.len() + 10_000_000);
             let asked = Instant::now();
             runtime.block_on(lab.query(&sql)).unwrap();

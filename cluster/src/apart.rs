@@ -1,11 +1,12 @@
-//! The last look at a plan that was divided among workers: rows that must meet do meet.
+//! The last check of a plan that was divided among workers: rows that belong together reach the
+//! same task.
 //!
 //! In: the plan that `datafusion-distributed` made of a verified bounded input, in stages of
-//! several tasks each. Out: whether every operator below the bounds finds the rows that it needs
-//! together in its own task, whether what a task reads as a whole is nothing but the kept side of a
-//! join, whether exactly one operator bounds the rows of a unit, in the task that has all of them,
-//! and whether every piece of every file is read by one task. A plan for which this does not hold
-//! is not sent; it runs in the process of the driver.
+//! several tasks each. Out: whether all of this holds: every operator below the bounds finds the
+//! rows that it needs together in its own task; a task reads nothing as a whole but the kept side
+//! of a join; exactly one operator bounds the rows of a unit, in the task that has all of them; and
+//! one task reads each piece of each file. Any other plan is not sent, but runs in the process of
+//! the driver.
 //!
 //! ```text
 //! NetworkCoalesceExec
@@ -41,10 +42,11 @@ use crate::whole::{Opened, Whole, takes_whole};
 /// Whether a distributed plan yields the integers of the plan that was divided.
 ///
 /// # Guarantee
-/// True only if: below the operator that bounds contributions, or everywhere if there is none but
-/// at the root, each operator that needs rows together has them brought together just below it,
-/// within its task; the operator that bounds contributions reads rows that were distributed by the
-/// unit alone; and every leaf of a stage of several tasks is divided, each piece of a file once.
+/// True only if all of this holds: below the operator that bounds contributions, or everywhere if
+/// the root is the only such operator, each operator that needs rows together has them brought
+/// together directly below it, within its task; the operator that bounds contributions reads rows
+/// that were distributed by the unit alone; and every leaf of a stage of several tasks is divided,
+/// each piece of a file once.
 pub(crate) fn is_divided_soundly(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(distributed) = plan.downcast_ref::<DistributedExec>() else { return false };
     let [head] = distributed.children()[..] else { return false };
@@ -53,17 +55,17 @@ pub(crate) fn is_divided_soundly(plan: &Arc<dyn ExecutionPlan>) -> bool {
         && is_sound(head, &Within { tasks: 1, is_above_bounds: is_bounded, is_shuffled: false })
 }
 
-/// Where an operator is.
+/// The position of an operator in the plan.
 struct Within {
     /// The tasks of its stage.
     tasks: usize,
     /// Whether contributions are bounded below it.
     is_above_bounds: bool,
-    /// Whether its rows are shuffled among tasks just above it.
+    /// Whether its rows are shuffled among tasks directly above it.
     is_shuffled: bool,
 }
 
-/// The keys by which an operator distributes rows: it has to do so among all tasks.
+/// The keys by which an operator distributes rows. It must distribute them among all tasks.
 fn distributed_by(plan: &Arc<dyn ExecutionPlan>) -> Option<&[Arc<dyn PhysicalExpr>]> {
     match plan.downcast_ref::<RepartitionExec>()?.partitioning() {
         Partitioning::Hash(by, _) => Some(by),
@@ -75,12 +77,12 @@ fn holds_bounds(plan: &Arc<dyn ExecutionPlan>) -> bool {
     bounded_unit(plan).is_some() || below(plan).into_iter().any(|(child, _)| holds_bounds(&child))
 }
 
-/// Whether an operator is this mark, or this check.
+/// Whether an operator marks or checks rows in this step.
 fn is_step(plan: &Arc<dyn ExecutionPlan>, step: Step) -> bool {
     plan.downcast_ref::<Once>().is_some_and(|once| once.step() == step)
 }
 
-/// Whether the rows below a boundary say which partition they come from, and which execution of it.
+/// Whether each row below a boundary carries its partition and the execution of that partition.
 fn are_marked(boundary: &Arc<dyn ExecutionPlan>) -> bool {
     below(boundary).into_iter().all(|(head, _)| match head.downcast_ref::<RepartitionExec>() {
         Some(dealt) => is_step(dealt.input(), Step::Sent),
@@ -88,7 +90,7 @@ fn are_marked(boundary: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// The inputs of an operator, with the number of tasks where it is another one.
+/// The inputs of an operator, with their number of tasks if it differs.
 fn below(plan: &Arc<dyn ExecutionPlan>) -> Vec<(Arc<dyn ExecutionPlan>, Option<usize>)> {
     match plan.as_network_boundary().map(|boundary| boundary.input_stage()) {
         Some(Stage::Local(stage)) => vec![(Arc::clone(&stage.plan), Some(stage.tasks))],
@@ -110,7 +112,7 @@ fn is_sound(plan: &Arc<dyn ExecutionPlan>, within: &Within) -> bool {
     } else if plan.children().is_empty() {
         tasks == 1 || plan.is::<EmptyExec>()
     } else if let Some(by) = distributed_by(plan) {
-        // Functions of the engine do not survive where `datafusion-distributed` describes them.
+        // In descriptions by `datafusion-distributed`, functions of the engine are lost.
         by.iter().all(goes_by_name) && (tasks == 1 || is_shuffled)
     } else {
         is_above || tasks == 1 || finds_its_rows(plan)
@@ -139,9 +141,9 @@ fn is_shuffled_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr>])
     shuffled(rows, keys).is_some()
 }
 
-/// How rows were distributed among tasks: the places of the keys by which they were, and among how
-/// many partitions, those of a task and those of all. `None` if they were not, or by anything else.
-/// They may have been sorted since.
+/// How rows were distributed among tasks: the positions of the keys, the number of partitions of a
+/// task, and that of all tasks. `None` if they were not distributed, or by other expressions. They
+/// may have been sorted since.
 fn shuffled(
     rows: &Arc<dyn ExecutionPlan>,
     keys: &[Arc<dyn PhysicalExpr>],
@@ -151,12 +153,12 @@ fn shuffled(
         let each = sort.preserve_partitioning() && sort.fetch().is_none();
         return shuffled(sort.input(), keys).filter(|_| each);
     }
-    // Whoever takes rows checks that each stage below ran once.
+    // The operator that takes the rows checks that each stage below ran once.
     let rows = rows.downcast_ref::<Once>().filter(|once| once.step() == Step::Taken)?.input();
     if !rows.is::<NetworkShuffleExec>() {
         return None;
     }
-    // The boundary says how the tasks below distribute their rows; their plan has said the same.
+    // The boundary and the plan below it must agree on how rows are distributed.
     let among = |partitioning: &Partitioning| match partitioning {
         Partitioning::Hash(by, partitions) if !by.is_empty() => {
             let place = |expr| keys.iter().position(|key| key == expr);
@@ -189,7 +191,7 @@ fn finds_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
             PartitionMode::Auto => return false,
         }
     }
-    // What it yields is brought together once more, above a boundary.
+    // Its output is brought together again, above a boundary.
     if operator.is::<CoalescePartitionsExec>() {
         return false;
     }
@@ -222,14 +224,14 @@ fn ranges(scan: &Arc<dyn ExecutionPlan>) -> Option<Vec<(String, i64, i64)>> {
     files.map(range).collect()
 }
 
-/// Whether the variants of a leaf read each byte of its files once, and all of them.
+/// Whether the variants of a leaf together read each byte of its files exactly once.
 fn are_pieces(leaf: &DistributedLeafExec) -> bool {
     let variants: Option<Vec<_>> = leaf.variants().iter().map(ranges).collect();
     let (Some(variants), Some(whole)) = (variants, ranges(leaf.original())) else { return false };
     joined(variants.concat()).is_some_and(|read| Some(read) == joined(whole))
 }
 
-/// Ranges that follow each other as one; `None` if two have a byte in common.
+/// Merges adjacent ranges; `None` if two ranges overlap.
 fn joined(mut ranges: Vec<(String, i64, i64)>) -> Option<Vec<(String, i64, i64)>> {
     ranges.retain(|(_, from, to)| from < to);
     ranges.sort();

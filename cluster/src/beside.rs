@@ -1,8 +1,8 @@
-//! What travels beside a plan: the key of its bounds.
+//! The key of a plan's bounds, which travels separately from the plan.
 //!
 //! In: the bits of the key, which exist after the charge only. Out: an option of the session's
-//! configuration, which `datafusion-distributed` sends as headers of each request, apart from the
-//! plan's bytes.
+//! configuration, which `datafusion-distributed` sends as headers of each request, separately from
+//! the plan's bytes.
 
 use std::any::Any;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) struct Beside {
     key: String,
 }
 
-/// It is left out.
+/// Leaves out the key.
 impl fmt::Debug for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Beside").finish_non_exhaustive()
@@ -26,13 +26,13 @@ impl fmt::Debug for Beside {
 }
 
 impl Beside {
-    /// The key of a plan, unless it bounds nothing.
+    /// The key of a plan; `None` if it bounds nothing.
     pub(crate) fn new(key: Option<[u64; 4]>) -> Self {
         let word = |word: u64| format!("{word:016x}");
         Self { key: key.map(|words| words.map(word).concat()).unwrap_or_default() }
     }
 
-    /// What came with a plan.
+    /// The key that came with a plan.
     pub(crate) fn of(config: &SessionConfig) -> Self {
         config.options().extensions.get::<Self>().cloned().unwrap_or_default()
     }
@@ -40,7 +40,7 @@ impl Beside {
     /// The key; `None` for a plan that bounds nothing.
     ///
     /// # Errors
-    /// For what is not a key.
+    /// If the text is not a key.
     pub(crate) fn key(&self) -> Result<Option<BoundingKey>> {
         if self.key.is_empty() {
             return Ok(None);

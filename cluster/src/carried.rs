@@ -1,9 +1,9 @@
-//! Operators of DataFusion that this package encodes, although DataFusion could.
+//! Operators of DataFusion that this package encodes itself, although DataFusion could.
 //!
 //! In: an operator with functions in it: a filter, a projection, an aggregate, a join, a window or
-//! its order. Out: the same operator, wrapped, so that `datafusion-distributed` hands it to our
-//! codec. Where it combines codecs, it asks its own first about every function, and its own answers
-//! for all of them by writing nothing: functions with parameters would arrive by their names alone.
+//! its order. Out: the same operator, wrapped, so that `datafusion-distributed` passes it to our
+//! codec. Otherwise its own codec would encode every function first, and would write only the
+//! function's name: parameters of functions would be lost.
 //!
 //! ```text
 //! FilterExec: clamp(x, 0, 9) > 3       Carried
@@ -36,7 +36,7 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
-    /// The plan with every operator wrapped that holds functions.
+    /// Wraps every operator of the plan that has functions.
     pub(crate) fn all(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
             let holds_functions = node.is::<FilterExec>()
@@ -56,7 +56,7 @@ impl Carried {
         .data()
     }
 
-    /// The operator over no rows.
+    /// The operator over empty inputs.
     pub(crate) fn alone(&self) -> Result<Arc<dyn ExecutionPlan>> {
         let empty = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
             Arc::new(EmptyExec::new(input.schema()))
@@ -71,7 +71,7 @@ impl Carried {
         &self.inner
     }
 
-    /// The operator itself, whether it is carried or not.
+    /// The operator itself, whether it is wrapped or not.
     pub(crate) fn unwrapped(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
         plan.downcast_ref::<Self>().map_or(plan, Self::inner)
     }

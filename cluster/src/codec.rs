@@ -1,10 +1,10 @@
 //! Plans of bounded inputs as bytes.
 //!
-//! In: an operator or a function of a verified plan. Out: bytes, or an error for everything that is
-//! not on the list. DataFusion describes its own operators; this codec adds those of the engine and
-//! its functions. The key of the bounds is not among the bytes: it travels beside them, and where
-//! they are read it is found in the session's configuration. Seeds, noise and the privatizing
-//! operator have no description.
+//! In: an operator or a function of a verified plan. Out: bytes, or an error if it is not on the
+//! list. DataFusion encodes its own operators; this codec adds the operators and functions of the
+//! engine. The bytes do not contain the key of the bounds: it travels separately, and the reader
+//! finds it in the session's configuration. Seeds, noise and the privatizing operator have no
+//! encoding.
 //!
 //! ```text
 //! 0 {"BoundContributions": {"unit": 0, "keys": [1], …}}      an operator of the engine
@@ -39,12 +39,12 @@ use crate::whole::{Opened, Whole};
 const OWN: u8 = 0;
 /// The first byte of a carried operator.
 const CARRIED: u8 = 1;
-/// The first byte of a whole.
+/// The first byte of a plan that each task runs as a whole.
 const WHOLE: u8 = 2;
-/// The first byte of a mark, or of a check of it.
+/// The first byte of a mark or a check.
 const ONCE: u8 = 3;
-/// The first byte of a public table's files; behind it come the length of their description, the
-/// description and the scan.
+/// The first byte of a public table's files. After it come the length of their description, the
+/// description, and the scan.
 const OPENED: u8 = 4;
 
 /// The functions of DataFusion, which every process has.
@@ -69,16 +69,16 @@ static WINDOW: LazyLock<HashMap<String, Arc<WindowUDF>>> = LazyLock::new(|| {
 /// The codec of one session.
 ///
 /// # Guarantee
-/// What it encodes and decodes yields the same rows as before, for the same key. It encodes no
-/// operator and no function that is not on the list.
+/// A plan that was encoded and decoded yields the same rows as before, for the same key. It encodes
+/// only operators and functions that are on the list.
 #[derive(Debug, Clone)]
 pub struct PlanCodec {
     config: SessionConfig,
 }
 
 impl PlanCodec {
-    /// The codec for plans of a session of this configuration: it knows the files that the session
-    /// holds.
+    /// The codec for plans of a session with this configuration, which has the session's open
+    /// files.
     pub fn new(config: &SessionConfig) -> Self {
         Self { config: config.clone() }
     }
@@ -86,7 +86,7 @@ impl PlanCodec {
     /// A plan as bytes.
     ///
     /// # Errors
-    /// Why it cannot be encoded.
+    /// The reason why it cannot be encoded.
     pub fn bytes(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<u8>> {
         let bytes = physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), self)?;
         Ok(bytes.to_vec())
@@ -95,13 +95,14 @@ impl PlanCodec {
     /// The plan in these bytes, in a process that runs it.
     ///
     /// # Errors
-    /// DataFusion's, for bytes that hold no plan; if a file cannot be opened, or is another one.
+    /// DataFusion's error if the bytes hold no plan; also if a file cannot be opened, or is a
+    /// different file.
     pub fn plan(&self, bytes: &[u8], context: &TaskContext) -> Result<Arc<dyn ExecutionPlan>> {
         physical_plan_from_bytes_with_extension_codec(bytes, context, self)
     }
 }
 
-/// Whether an expression has no function but DataFusion's own, which go by their names.
+/// Whether all functions of an expression are DataFusion's own, which are encoded by name.
 pub(crate) fn goes_by_name(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let is_own = |function: &ScalarFunctionExpr| {
         let own = SCALAR.get(function.fun().name());

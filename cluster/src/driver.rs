@@ -1,9 +1,9 @@
 //! The driver's side: bounded inputs run on workers.
 //!
-//! In: the verified plan of a bounded input, once the query is paid for. Out: its rows, which the
-//! workers computed together: each reads pieces of the files, sends each row to the worker that has
-//! the rows of its unit, bounds the contributions of its units, and sends sums here. The driver
-//! parses, charges, adds up and draws.
+//! In: the verified plan of a bounded input, after the query is paid for. Out: its rows, which the
+//! workers compute together: each worker reads pieces of the files, sends each row to the worker
+//! that collects the rows of its unit, bounds the contributions of its own units, and sends sums to
+//! the driver. The driver parses, charges, adds up and draws.
 //!
 //! ```text
 //! let cluster = Cluster::open("keys")?;                           // the folder that `hushql-worker enrol` made
@@ -48,7 +48,7 @@ use crate::once::Once;
 use crate::transport::Channels;
 use crate::whole::{Opened, Whole, keeps_a_side, reads_files};
 
-/// The most bytes of a plan before the files of its private tables are listed. A worker takes
+/// The most bytes of a plan before the files of its private tables are listed. A worker accepts
 /// [more](crate::transport::LARGEST).
 const MOST_BYTES: usize = 3 << 20;
 
@@ -63,11 +63,11 @@ pub struct Cluster {
 /// Engines whose private parts run on a cluster.
 pub trait OnCluster: Sized {
     /// The same vault and tables, for sessions whose private parts run on these workers. Existing
-    /// sessions stay where they are. Statements, declarations, costs and answers are those of any
-    /// other engine; what workers do not take is refused with HQ018.
+    /// sessions do not move. Statements, declarations, costs and answers are those of any other
+    /// engine. Statements that workers cannot run are refused with HQ018.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when the folder to spill to cannot be used.
+    /// [`Error::Catalog`] when the spill folder cannot be used.
     fn on_cluster(self, cluster: &Cluster) -> Result<Self, Error>;
 }
 
@@ -78,12 +78,12 @@ impl OnCluster for Engine {
 }
 
 impl Cluster {
-    /// The workers that are listed in a folder of keys, see [`enrol`](crate::enrol), for the driver
-    /// of that folder. Nothing is connected yet.
+    /// The workers listed in a folder of keys, for the driver of that folder; see
+    /// [`enrol`](crate::enrol). This does not connect to them yet.
     ///
     /// # Errors
-    /// If the folder has no driver or no workers, others may read the driver's file, or a file is
-    /// another one.
+    /// If the folder has no driver or no workers, if other users may read the driver's file, or if
+    /// a file has the wrong contents.
     pub fn open(keys: impl AsRef<Path>) -> io::Result<Self> {
         let (driver, workers) = drivers(keys.as_ref())?;
         Self::of(&driver, &workers)
@@ -102,8 +102,8 @@ impl Cluster {
     /// Connects to every worker.
     ///
     /// # Errors
-    /// For the first worker that is not there, shows no certificate of these keys for its name,
-    /// does not know this driver, or has another version.
+    /// The error of the first worker that cannot be reached, has no certificate from these keys for
+    /// its name, does not know this driver, or has another version.
     pub async fn check(&self) -> io::Result<()> {
         let version = |worker| async move { (worker, self.channels.version(worker).await) };
         for (worker, found) in future::join_all(self.workers.iter().map(version)).await {
@@ -124,7 +124,7 @@ impl Cluster {
         self.workers.iter().filter_map(Url::port).collect()
     }
 
-    /// The same workers behind other ports, for tests in which something stands between.
+    /// The same workers behind other ports, for tests that put a proxy in between.
     #[doc(hidden)]
     #[must_use]
     pub fn with_ports(self, ports: &[u16]) -> Self {
@@ -137,8 +137,8 @@ impl Cluster {
         Self { workers: behind.collect(), ..self }
     }
 
-    /// How many bounded inputs were divided among the workers so far. Others ran in this process,
-    /// because their rows could not be.
+    /// How many bounded inputs were divided among the workers so far. All others ran in this
+    /// process, because their rows could not be divided.
     pub fn divided_so_far(&self) -> u64 {
         self.divided.load(Ordering::Relaxed)
     }
@@ -148,7 +148,7 @@ impl Cluster {
         self.workers.len()
     }
 
-    /// The configuration in which a plan is divided and sent, with what travels beside it.
+    /// The configuration in which a plan is divided and sent, including the key.
     fn config(&self, own: &SessionConfig, key: Option<[u64; 4]>) -> Result<SessionConfig> {
         let workers = self.workers.len();
         own.clone()
@@ -172,8 +172,8 @@ impl Cluster {
             .with_distributed_metrics_collection(false)
     }
 
-    /// How rows are compressed on their way: not at all if they do not leave this machine, where
-    /// that takes longer than moving them.
+    /// How rows are compressed on the network. They are not if all workers are on this machine,
+    /// because there compressing takes longer than copying.
     fn compression(&self) -> Option<CompressionType> {
         let is_here = |worker: &Url| match worker.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -186,7 +186,7 @@ impl Cluster {
     /// The plan in stages for the workers; `None` if its rows cannot be divided among them.
     ///
     /// # Errors
-    /// Those of `datafusion-distributed`.
+    /// The errors of `datafusion-distributed`.
     async fn divided(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -209,7 +209,7 @@ impl Cluster {
     }
 }
 
-/// In how many tasks an operator may run, if it decides that.
+/// The number of tasks in which an operator may run, if it matters for the operator.
 fn tasks(plan: &Arc<dyn ExecutionPlan>, workers: usize) -> Option<DesiredTaskCountEventResponse> {
     let operator = Carried::unwrapped(plan);
     if reads_files(operator) || operator.is::<Opened>() {
@@ -218,7 +218,7 @@ fn tasks(plan: &Arc<dyn ExecutionPlan>, workers: usize) -> Option<DesiredTaskCou
     if operator.is::<Whole>() {
         return Some(DesiredTaskCountEventResponse::desired(1));
     }
-    // It keeps a side of which no task has all rows.
+    // The side that it keeps is not complete in every task.
     let needs_all = keeps_a_side(operator) && !operator.children().first()?.is::<Whole>();
     needs_all.then(|| DesiredTaskCountEventResponse::maximum(1))
 }
@@ -229,7 +229,8 @@ impl WorkerResolver for Cluster {
     }
 }
 
-/// Hands the plan over that was verified; `datafusion-distributed` divides what a planner makes.
+/// Returns a verified plan as the result of planning, because `datafusion-distributed` divides the
+/// plan that a planner makes.
 #[derive(Debug)]
 struct Given(Arc<dyn ExecutionPlan>);
 
@@ -269,7 +270,7 @@ impl Site for Cluster {
                     let empty = Arc::new(EmptyExec::new(node.schema()));
                     Ok(Transformed::new(empty, true, TreeNodeRecursion::Jump))
                 }
-                // What reads a table was described with it.
+                // The operator that reads a table was described together with it.
                 Ok(InputOperator::Own(operator)) if operator.is_scan() => {
                     Ok(Transformed::new(node, false, TreeNodeRecursion::Jump))
                 }
@@ -289,7 +290,7 @@ impl Site for Cluster {
         if let Some(error) = refused {
             return Err(error);
         }
-        // All functions are tried, before anything is paid.
+        // All functions are encoded once as a test, before anything is paid.
         let bytes = PlanCodec::new(config).bytes(&described).map_err(|_| cannot())?;
         match bytes.len() <= MOST_BYTES {
             true => Ok(()),

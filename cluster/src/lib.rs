@@ -1,10 +1,10 @@
 //! The private part of HushQL's queries on several processes.
 //!
-//! Only what is below the privatizing operator is large: it reads the rows of people, bounds what
-//! each of them contributes, and adds integers up, which merge by addition. This package runs that
-//! part on workers. The driver has the vault: it parses, charges, adds up and draws, and hands the
-//! key of the bounds to the workers after the charge. A guest of the library, and not a default
-//! member of the workspace.
+//! Only the part of a query below the privatizing operator is large: it reads the rows of people,
+//! bounds the contribution of each person, and adds up integers, which merge by addition. This
+//! package runs that part on workers. The driver has the vault: it parses, charges, adds up and
+//! draws, and passes the key of the bounds to the workers after the charge. The package is a guest
+//! of the library, and not a default member of the workspace.
 //!
 //! ```text
 //! Engine ── Site ──▶ Cluster (driver) ── signed plan, key ──▶ hushql-worker × n ── rows by unit ──▶ each other
@@ -14,15 +14,15 @@
 //! | to | call |
 //! |---|---|
 //! | make the keys of workers | [`enrol`], or `hushql-worker enrol` |
-//! | know the workers of these keys, and see that they are there | [`Cluster::open`], [`Cluster::check`] |
+//! | open the workers of these keys, and check that they respond | [`Cluster::open`], [`Cluster::check`] |
 //! | run an engine's private parts there | [`OnCluster::on_cluster`] |
 //! | start workers on this machine instead | [`Workers::start`], [`Workers::site`] |
-//! | be a worker | [`WorkerKeys::read`], [`Listening`], or `hushql-worker --listen` |
+//! | run as a worker | [`WorkerKeys::read`], [`Listening`], or `hushql-worker --listen` |
 //! | encode and decode a plan | [`PlanCodec`], [`Received`] |
 //!
 //! All connections are TLS 1.3 with certificates of the owner's authority on both ends, and workers
-//! run what their driver signed. What is refused, what is measured, and what is to come:
-//! `docs/scale.md`.
+//! run only plans that their driver signed. `docs/scale.md` says what is refused, what is measured,
+//! and what is planned.
 
 #![forbid(unsafe_code)]
 
@@ -49,8 +49,8 @@ pub use processes::Workers;
 pub use received::Received;
 pub use worker::Listening;
 
-/// The version of this package, which driver and workers share, and whether it reads object stores:
-/// a worker that does not would fail statements after their charge.
+/// The version of this package, and whether it reads object stores. Driver and workers must have
+/// the same: a worker that reads no object stores would fail statements after their charge.
 pub(crate) const VERSION: &str = match READS_OBJECTS {
     true => concat!(env!("CARGO_PKG_VERSION"), " with object stores"),
     false => env!("CARGO_PKG_VERSION"),

@@ -1,9 +1,9 @@
-//! Workers that are lost while a statement runs: the statement is begun again on those that are
-//! left.
+//! Handles workers that are lost while a statement runs: the statement starts again on the
+//! remaining ones.
 //!
-//! In: the addresses of workers. Out: those that take a connection; and, for a failure, whether a
-//! worker was lost. Nothing is drawn before all rows have come, so the private part can run again
-//! as a whole, with the same key: its integers are the same.
+//! In: the addresses of workers. Out: those that accept a connection; and, for a failure, whether a
+//! worker was lost. No noise is drawn before all rows have arrived, so the whole private part can
+//! run again with the same key: its integers are the same.
 //!
 //! ```text
 //! 4 workers ─▶ rows, a failure; one of the four takes no connection ─▶ Lost ─▶ again, on 3 workers
@@ -19,18 +19,18 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-/// How often the private part of a statement is begun again.
+/// The most times that the private part of a statement starts again.
 pub(crate) const MOST_TIMES: usize = 3;
 
-/// How long a worker may take to take a connection.
+/// How long a worker may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often, and how long apart, a failure is looked into: a worker that ends closes its
-/// connections one after the other.
+/// How often, and at what interval, workers are checked after a failure: a worker that ends closes
+/// its connections one after the other.
 const LOOKS: u32 = 4;
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// A failure behind which a worker was lost.
+/// A failure because a worker was lost.
 #[derive(Debug)]
 pub(crate) struct Lost;
 
@@ -42,7 +42,7 @@ impl fmt::Display for Lost {
 
 impl Error for Lost {}
 
-/// Whether this failure is one of them.
+/// Whether a failure is of this kind.
 pub(crate) fn is_lost(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(cause) => cause.is::<Lost>(),
@@ -50,7 +50,7 @@ pub(crate) fn is_lost(error: &DataFusionError) -> bool {
     }
 }
 
-/// The workers that take a connection.
+/// The workers that accept a connection.
 pub(crate) async fn reached(workers: &[Url]) -> Vec<Url> {
     let reached = join_all(workers.iter().map(takes_connections)).await;
     workers.iter().zip(reached).filter(|(_, is)| *is).map(|(worker, _)| worker.clone()).collect()
@@ -63,8 +63,7 @@ async fn takes_connections(worker: &Url) -> bool {
     matches!(timeout(PATIENCE, TcpStream::connect((host, port))).await, Ok(Ok(_)))
 }
 
-/// The failure of rows that came from these workers; [`Lost`] if one of them takes no connection
-/// any more.
+/// A failure of rows from these workers; [`Lost`] if one of them no longer accepts connections.
 pub(crate) async fn looked_into(error: DataFusionError, workers: &[Url]) -> DataFusionError {
     for _ in 0..LOOKS {
         if reached(workers).await.len() < workers.len() {

@@ -15,7 +15,7 @@ use hushql::Resources;
 use hushql_cluster::{Enrolled, Listening, WorkerKeys, enrol};
 use mimalloc::MiMalloc;
 
-/// That of the program `hushql`.
+/// The same allocator as in the program `hushql`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -39,8 +39,8 @@ enum Command {
     Enrol {
         /// The folder of keys, which is made if it is missing; it stays with the vault's owner
         folder: PathBuf,
-        /// Workers, as in w1=10.0.0.5:7000: a name, and where the driver and the other workers
-        /// reach it
+        /// Workers, as in w1=10.0.0.5:7000: a name, and the address for the driver and the other
+        /// workers
         #[arg(value_name = "NAME=HOST:PORT")]
         workers: Vec<String>,
     },
@@ -57,12 +57,12 @@ struct Work {
     /// Memory for all plans together, as in 8GB [default: half of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<usize>,
-    /// A folder for what does not fit into memory, in files without names; without one, such a
+    /// A folder for data that does not fit into memory, in nameless files; without one, such a
     /// statement fails
     #[arg(long, value_name = "FOLDER")]
     spill: Option<PathBuf>,
-    /// Read the keys from standard input, write the address to standard output, and end with the
-    /// standard input
+    /// Read the keys from standard input, write the address to standard output, and end when
+    /// standard input closes
     #[arg(long, hide = true, conflicts_with_all = ["listen", "keys"])]
     for_parent: bool,
 }

@@ -1,9 +1,9 @@
-//! Rows that came once: what a stage yields is marked where it is made, and checked where it is
-//! taken.
+//! Ensures that rows arrive once: the rows of a stage are marked where they are made, and checked
+//! where they are taken.
 //!
-//! In: a verified plan. Out: the same plan with four operators more, which yield the same rows or
-//! fail. A stage that ran twice, or rows that came twice, change no integer: what comes from one
-//! partition comes from one execution of it.
+//! In: a verified plan. Out: the same plan with four more operators, which yield the same rows or
+//! fail. If a stage runs twice, or rows arrive twice, no integer changes: all rows of a partition
+//! come from one execution of it.
 //!
 //! ```text
 //! Counted                       each partition 0 … n - 1 was ended, by one execution, without a gap; what came again is left out
@@ -37,10 +37,10 @@ use datafusion_distributed::DistributedTaskContext;
 use futures::{StreamExt, future, stream};
 use hushql::sampler::QueryRng;
 
-/// The bits of a number that tell executions apart; those above them are the partition's.
+/// The number of low bits of a mark that identify the execution. The bits above are the partition.
 const BITS: u32 = 40;
 
-/// The columns behind those of the rows.
+/// The number of columns that are added after those of the rows.
 const BEHIND: usize = 3;
 
 /// What an operator does with rows.
@@ -48,16 +48,16 @@ const BEHIND: usize = 3;
 pub(crate) enum Step {
     /// Marks rows before they are distributed.
     Sent,
-    /// Checks rows that were distributed, and takes the marks off.
+    /// Checks rows that were distributed, and removes the marks.
     Taken,
     /// Marks the rows of a stage that go to the driver.
     Numbered,
-    /// Checks them, in the driver.
+    /// Checks these rows in the driver.
     Counted,
 }
 
 impl Step {
-    /// The byte that stands for it where it is sent; the last check is not.
+    /// The byte that encodes it. The last check is never sent.
     pub(crate) fn byte(self) -> Option<u8> {
         match self {
             Self::Sent => Some(0),
@@ -85,7 +85,7 @@ impl Once {
     /// The operator over an input.
     ///
     /// # Errors
-    /// For an input without marks, where they are checked.
+    /// If it checks marks, and the input has none.
     pub(crate) fn new(step: Step, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let fields = input.schema().fields().clone();
         let mark = |name: &str| Arc::new(Field::new(name, DataType::UInt64, false));
@@ -97,8 +97,8 @@ impl Once {
             Step::Sent => fields.iter().cloned().chain([mark("sent")]).collect(),
             Step::Taken => without(1)?,
             Step::Numbered => {
-                // The last row of a partition has no values. The name remembers which columns have
-                // one in all others.
+                // The last row of a partition has no values. The name records which columns are not
+                // nullable in all other rows.
                 let own = fields.iter().map(|field| {
                     let name = match field.is_nullable() {
                         true => format!("?{}", field.name()),
@@ -139,7 +139,7 @@ impl Once {
     /// The plan with its stages marked and checked.
     ///
     /// # Errors
-    /// DataFusion's.
+    /// DataFusion's errors.
     pub(crate) fn all(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let numbered = match plan.is::<CoalescePartitionsExec>() {
             true => over(&plan, |input| Self::new(Step::Numbered, marked(input)?))?,
@@ -148,7 +148,7 @@ impl Once {
         Ok(Arc::new(Self::new(Step::Counted, numbered)?))
     }
 
-    /// What it does.
+    /// What it does with rows.
     pub(crate) fn step(&self) -> Step {
         self.step
     }
@@ -158,7 +158,7 @@ impl Once {
         &self.input
     }
 
-    /// How many partitions were numbered below.
+    /// The number of marked partitions below.
     fn numbered(&self) -> usize {
         let coalesced = self.input.downcast_ref::<CoalescePartitionsExec>();
         let numbered = coalesced.map_or(&self.input, CoalescePartitionsExec::input);
@@ -181,7 +181,7 @@ fn marked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     .data()
 }
 
-/// The operator over an operator over its input.
+/// Wraps an operator and its input in this one.
 fn over(
     plan: &Arc<dyn ExecutionPlan>,
     step: impl Fn(Arc<dyn ExecutionPlan>) -> Result<Once>,
@@ -193,7 +193,7 @@ fn over(
     Arc::clone(plan).replace_children(inputs, options)
 }
 
-/// The number of a partition among those of all tasks, and one for this execution of it.
+/// The number of a partition among those of all tasks, and a random number for this execution.
 fn this_one(partitions: usize, partition: usize, context: &Arc<TaskContext>) -> Result<(u64, u64)> {
     let task = DistributedTaskContext::from_ctx(context);
     let number = task.task_index.checked_mul(partitions).and_then(|n| n.checked_add(partition));
@@ -206,7 +206,7 @@ fn this_one(partitions: usize, partition: usize, context: &Arc<TaskContext>) -> 
     }
 }
 
-/// The rows with these columns behind theirs.
+/// The rows with these columns appended.
 fn with(batch: &RecordBatch, behind: Vec<ArrayRef>, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().cloned().chain(behind).collect();
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
@@ -226,7 +226,7 @@ fn marks(batch: &RecordBatch, from_behind: usize) -> Result<&[u64]> {
     }
 }
 
-/// The executions whose rows were taken, by their partitions.
+/// The executions whose rows were taken, by partition.
 #[derive(Debug, Default)]
 struct Executions {
     of: HashMap<u64, u64>,
@@ -249,13 +249,13 @@ impl Executions {
     }
 }
 
-/// What came from the partitions of the last stage.
+/// What has arrived from the partitions of the last stage.
 #[derive(Debug)]
 struct Arrived {
     partitions: Vec<Option<Partition>>,
 }
 
-/// What came from one partition.
+/// What has arrived from one partition.
 #[derive(Debug, Clone, Copy)]
 struct Partition {
     execution: u64,
@@ -268,8 +268,8 @@ impl Arrived {
         Self { partitions: vec![None; partitions] }
     }
 
-    /// Whether this row is kept: the first time that it comes, from the execution whose rows came
-    /// first.
+    /// Whether this row is kept: it arrives for the first time, and belongs to the execution whose
+    /// rows arrived first.
     fn takes(&mut self, number: u64, execution: u64, place: u64) -> Result<bool> {
         let at = usize::try_from(number >> 1).ok();
         let Some(slot) = at.and_then(|at| self.partitions.get_mut(at)) else {
@@ -306,7 +306,7 @@ impl Arrived {
         Ok(RecordBatch::try_new(Arc::clone(schema), own)?)
     }
 
-    /// Fails unless all partitions were ended.
+    /// Fails unless all partitions have ended.
     fn ended(&self) -> Result<()> {
         match self.partitions.iter().all(|one| one.is_some_and(|partition| partition.is_ended)) {
             true => Ok(()),
@@ -399,7 +399,7 @@ impl ExecutionPlan for Once {
 
 type Rows = stream::BoxStream<'static, Result<RecordBatch>>;
 
-/// Rows with their places, and behind them one that says how many they were.
+/// Rows with their places, and after them a row with their number.
 fn numbered(
     rows: SendableRecordBatchStream,
     (number, execution): (u64, u64),
@@ -439,10 +439,10 @@ fn numbered(
     stream::try_unfold(At::Rows(rows, 0), next).boxed()
 }
 
-/// Rows that came once, from so many partitions.
+/// Rows of this number of partitions, each row once.
 fn counted(rows: SendableRecordBatchStream, partitions: usize, schema: SchemaRef) -> Rows {
     let mut arrived = Arrived::new(partitions);
-    // A last item asks for the end.
+    // A last item triggers the final check.
     let items = rows.map(Some).chain(stream::iter([None]));
     let kept = items.map(move |item| match item {
         Some(batch) => batch.and_then(|batch| arrived.take(&batch, &schema)).map(Some),
@@ -499,7 +499,7 @@ mod tests {
         Ok(sums.sum())
     }
 
-    /// A stage that ran twice, and batches that came twice, change no integer; what is missing is
+    /// A stage that runs twice, and batches that arrive twice, change no integer. Missing rows are
     /// noticed.
     #[tokio::test]
     async fn what_comes_again_is_left_out_and_what_is_missing_is_noticed() {
@@ -512,9 +512,9 @@ mod tests {
         for came in [
             all(&[&first, &other]),
             all(&[&other, &first]),
-            // Batches again, at once and at the end.
+            // Batches again, immediately and at the end.
             all(&[&first[..2], &first[..2], &first[2..], &other, &other, &first]),
-            // The stage again, afterwards and at the same time.
+            // The stage again, afterwards and concurrently.
             all(&[&first, &other, &again]),
             all(&[&first[..1], &again[..3], &first[1..], &again[3..], &other]),
         ] {
@@ -534,7 +534,7 @@ mod tests {
         }
     }
 
-    /// The rows that are taken of a stage that ran so many times.
+    /// The number of rows that are taken of a stage that runs `times` times.
     async fn taken(times: usize) -> Result<usize> {
         let sent: Arc<dyn ExecutionPlan> = Arc::new(Once::new(Step::Sent, rows())?);
         let mut batches = Vec::new();
@@ -548,7 +548,7 @@ mod tests {
         Ok(taken.iter().map(RecordBatch::num_rows).sum())
     }
 
-    /// Rows of a stage that ran twice are not bounded twice: whoever takes them fails.
+    /// Rows of a stage that ran twice are not bounded twice: the operator that takes them fails.
     #[tokio::test]
     async fn rows_of_two_executions_are_not_taken() {
         assert_eq!(taken(1).await.unwrap(), 6);

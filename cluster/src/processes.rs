@@ -1,8 +1,8 @@
-//! Workers as processes of this machine.
+//! Workers as processes on this machine.
 //!
-//! In: the program `hushql-worker` and how many are wanted. Out: their addresses. Their authority
-//! is made for them, and lives in this process alone: no key is in a file. They end with this
-//! value: each ends when its standard input is closed.
+//! In: the program `hushql-worker` and how many are wanted. Out: their addresses. They have an
+//! authority of their own, which exists only in this process: no key is in a file. They end when
+//! this value is dropped, because each ends when its standard input closes.
 //!
 //! ```text
 //! driver ── keys of w1 ──▶ standard input of the worker
@@ -19,7 +19,7 @@ use hushql::Resources;
 use crate::driver::Cluster;
 use crate::identity::Authority;
 
-/// Processes that work for this one.
+/// Worker processes of this process.
 #[derive(Debug)]
 pub struct Workers {
     processes: Vec<(Child, Option<ChildStdin>)>,
@@ -27,11 +27,12 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts workers, which share the memory that an engine has by default. The program is of the
-    /// same build as this process: nobody compares their versions, as [`Cluster::check`] does.
+    /// Starts workers, which share the memory that an engine has by default. The program must be
+    /// from the same build as this process: unlike [`Cluster::check`], this does not compare
+    /// versions.
     ///
     /// # Errors
-    /// If the program cannot be started, or does not say where it listens.
+    /// If the program cannot be started, or does not print its address.
     pub fn start(program: &Path, workers: usize) -> io::Result<Self> {
         let authority = Authority::new()?;
         let driver = authority.driver()?;
@@ -52,7 +53,7 @@ impl Workers {
             let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
-            // An empty line is behind the keys.
+            // An empty line follows the keys.
             writeln!(stdin, "{}", keys.pem())?;
             stdin.flush()?;
             if let Some((_, kept)) = started.processes.last_mut() {
@@ -72,7 +73,7 @@ impl Workers {
         self.cluster.clone()
     }
 
-    /// Ends one of the workers now, whatever it does.
+    /// Ends one of the workers immediately, whatever it is doing.
     ///
     /// # Errors
     /// If the system does not allow it.
@@ -88,7 +89,7 @@ impl Drop for Workers {
     fn drop(&mut self) {
         for (child, stdin) in &mut self.processes {
             drop(stdin.take());
-            // A worker that does not notice is ended.
+            // A worker that does not react is killed.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,7 +1,6 @@
-//! Plans that a process received: their bytes, with a key beside them, and the files that they
-//! name.
+//! Plans that a process received: their bytes, their key, and the files that they name.
 //!
-//! In: the bytes of a plan. Out: the plan, whose files are open. Each session has files of its own,
+//! In: the bytes of a plan. Out: the plan, with its files open. Each session has its own files,
 //! which are closed with it.
 
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use hushql_engine::exec::distributed::{BoundingKey, ReceivedFiles, limited};
 use crate::beside::Beside;
 use crate::codec::PlanCodec;
 
-/// The environment of one session, and its files, of which none is open yet. It has the memory and
+/// The environment of one session, and its files, none of which is open yet. It uses the memory and
 /// the disk of the process.
 pub(crate) fn environment(process: &RuntimeEnv) -> Result<(Arc<RuntimeEnv>, Arc<ReceivedFiles>)> {
     let mut runtime = RuntimeEnvBuilder::new().build()?;
@@ -28,13 +27,13 @@ pub(crate) fn environment(process: &RuntimeEnv) -> Result<(Arc<RuntimeEnv>, Arc<
     Ok((runtime, Arc::new(files)))
 }
 
-/// Makes a session one that receives plans.
+/// Prepares a session for received plans.
 pub(crate) fn receiving(
     mut state: SessionState,
     files: Arc<ReceivedFiles>,
 ) -> Result<SessionState> {
     let config = state.config_mut();
-    // As in the session of an engine, where each switch says why.
+    // As in the session of an engine, which explains each switch.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     config.options_mut().execution.parquet.pushdown_filters = false;
     config.options_mut().execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
@@ -45,7 +44,7 @@ pub(crate) fn receiving(
     Ok(state)
 }
 
-/// A session that received a key, and reads plans.
+/// A session that received a key, and decodes plans.
 #[derive(Debug)]
 pub struct Received {
     context: Arc<TaskContext>,
@@ -55,7 +54,7 @@ impl Received {
     /// A session with this key, if there is one.
     ///
     /// # Errors
-    /// DataFusion's, if its environment cannot be made.
+    /// DataFusion's error, if its environment cannot be made.
     pub fn new(key: Option<BoundingKey>) -> Result<Self> {
         let (runtime, files) = environment(&*limited(None, None)?)?;
         let beside = Beside::new(key.and_then(|key| key.words()));
@@ -73,7 +72,7 @@ impl Received {
         PlanCodec::new(self.context.session_config()).plan(bytes, &self.context)
     }
 
-    /// The context in which its plans run.
+    /// The context for running its plans.
     pub fn context(&self) -> Arc<TaskContext> {
         Arc::clone(&self.context)
     }

@@ -1,9 +1,9 @@
 //! `hushql-cluster`: the command line of `hushql`, with workers for the private parts of its
 //! statements.
 //!
-//! In: the arguments of `hushql`. Out: what `hushql` does, which starts this program where its
-//! arguments have `--cluster`. A guest of the library, like `hushql`, which does without the crates
-//! of this package.
+//! In: the arguments of `hushql`. Out: the same as `hushql`. With `--cluster`, `hushql` starts this
+//! program, because it is built without the crates of this package. Like `hushql`, it is a guest of
+//! the library.
 //!
 //! ```text
 //! hushql-cluster study.db --cluster keys --analyst lab -c 'SELECT …'
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The engine on the workers of these keys, all of which are there.
+/// The engine on the workers of these keys. All of them must respond.
 fn placed(engine: Engine, keys: &Path) -> Result<Engine, String> {
     let cluster = Cluster::open(keys).map_err(|error| error.to_string())?;
     let checked = block_in_place(|| Handle::current().block_on(cluster.check()));

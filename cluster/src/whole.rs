@@ -1,10 +1,10 @@
-//! Rows that every task reads by itself, as a whole: the side of a join that is kept in memory.
+//! Rows that every task reads completely: the side of a join that is kept in memory.
 //!
-//! In: a verified plan. Out: the same plan, in which the kept side of a join is hidden from
-//! `datafusion-distributed` as one leaf, if the join yields rows of its other side alone. Each task
-//! then keeps all rows of that side and reads a piece of the other: together they yield each row of
-//! the join once. Files of public tables are described where they are read, as those of private
-//! ones are.
+//! In: a verified plan. Out: the same plan, in which the kept side of a join looks like one leaf to
+//! `datafusion-distributed`, if the join yields no row for the kept side alone. Each task then
+//! keeps all rows of that side and reads a piece of the other side, so that together they yield
+//! each row of the join once. Files of public tables are described at their scans, like those of
+//! private tables.
 //!
 //! ```text
 //! HashJoinExec: CollectLeft, Inner         HashJoinExec: CollectLeft, Inner
@@ -33,21 +33,21 @@ use datafusion::physical_plan::{
 use datafusion_distributed::DistributedLeafExec;
 use hushql_engine::exec::PrivateScanExec;
 
-/// A plan that each task runs as a whole; it has no inputs for whoever divides plans.
+/// A plan that each task runs as a whole. It has no inputs, so that nothing divides it.
 #[derive(Debug)]
 pub(crate) struct Whole {
     inner: Arc<dyn ExecutionPlan>,
 }
 
 /// The scan of a public table's files, which are opened where it is decoded. It is one leaf,
-/// because conditions with functions may be in it; see `carried`.
+/// because its conditions may contain functions; see `carried`.
 #[derive(Debug)]
 pub(crate) struct Opened {
     scan: Arc<dyn ExecutionPlan>,
 }
 
 /// Whether each task may keep the whole left side of this join, because the join yields no row for
-/// a row of that side alone.
+/// a left row alone.
 pub(crate) fn takes_whole(join: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(join) = join.downcast_ref::<HashJoinExec>() {
         let collects = *join.partition_mode() == PartitionMode::CollectLeft;
@@ -67,7 +67,7 @@ pub(crate) fn keeps_a_side(join: &Arc<dyn ExecutionPlan>) -> bool {
         || join.is::<CrossJoinExec>()
 }
 
-/// Whether every row that comes out is due to one row of the right side.
+/// Whether every output row comes from one row of the right side.
 fn yields_right_rows(kind: JoinType) -> bool {
     match kind {
         JoinType::Inner
@@ -84,7 +84,7 @@ fn yields_right_rows(kind: JoinType) -> bool {
 }
 
 impl Whole {
-    /// The plan with the kept sides of its joins as wholes.
+    /// Turns the kept sides of the plan's joins into wholes.
     pub(crate) fn kept(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         Opened::all(plan)?
             .transform_down(|node| {
@@ -111,10 +111,10 @@ impl Whole {
 }
 
 impl Opened {
-    /// The plan with the files of its public tables described where they are read.
+    /// Describes the files of the plan's public tables at their scans.
     fn all(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_down(|node| {
-            // Those of private tables are described with their scans.
+            // The files of private tables are described at their own scans.
             if node.is::<PrivateScanExec>() || node.is::<Self>() {
                 return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
             }
@@ -138,7 +138,7 @@ impl Opened {
     /// The scan in pieces, one for each task.
     ///
     /// # Errors
-    /// DataFusion's.
+    /// DataFusion's errors.
     pub(crate) fn in_pieces(plan: &Arc<dyn ExecutionPlan>, tasks: usize) -> Option<Pieces> {
         let scan = &plan.downcast_ref::<Self>()?.scan;
         let source = scan.downcast_ref::<DataSourceExec>()?;

@@ -1,9 +1,9 @@
 //! The worker's side: runs stages of plans that its driver signed.
 //!
 //! In: requests of a driver, and of other workers of the same statement, over TLS with certificates
-//! of one authority. Out: rows, and sums. A worker has no vault, no declarations and no noise. It
-//! opens the files that a plan names, if they are those that the driver checked. Its plans share
-//! one limit of memory, and write files only where a folder is given for them.
+//! of one authority. Out: rows and sums. A worker has no vault, no declarations and no noise. It
+//! opens the files that a plan names, if they are those that the driver checked. All its plans
+//! share one memory limit, and write files only if a spill folder is given.
 
 use std::fmt;
 use std::io;
@@ -26,12 +26,12 @@ use crate::identity::{Checker, WorkerKeys, accepting};
 use crate::received::{environment, receiving};
 use crate::transport::{Channels, Gate, LARGEST, serve};
 
-/// The rows of a batch, where memory is not short. A batch is dealt into one for each partition of
-/// the next stage, so that small ones become tiny.
+/// The rows of a batch if there is enough memory. A batch is split into one for each partition of
+/// the next stage, so small batches would become tiny.
 const ROWS_OF_A_BATCH: usize = 32_768;
 
-/// The least memory of a worker with such batches: those in flight take up to a quarter of a
-/// gigabyte more. Others have those of DataFusion.
+/// The least memory of a worker with such batches: batches in flight take up to a quarter of a
+/// gigabyte more. Workers with less memory use DataFusion's batch size.
 const FOR_LARGE_BATCHES: usize = 2 << 30;
 
 /// A worker that listens.
@@ -48,12 +48,12 @@ impl fmt::Debug for Listening {
 }
 
 impl Listening {
-    /// Listens at an address (port 0 is any free one), for the driver that these keys name. Of the
-    /// resources, memory and the folder to spill to hold for all plans together; the clock of a
-    /// statement is its driver's.
+    /// Listens at an address (port 0 means any free one), for the driver that these keys name. Of
+    /// the resources, the memory limit and the spill folder apply to all plans together. The driver
+    /// limits the time of a statement.
     ///
     /// # Errors
-    /// If the address is taken, or the folder to spill to cannot be used.
+    /// If the address is in use, or the spill folder cannot be used.
     pub async fn new(
         address: SocketAddr,
         keys: WorkerKeys,
@@ -64,10 +64,10 @@ impl Listening {
         Ok(Self { listener: TcpListener::bind(address).await?, keys, process })
     }
 
-    /// Where it listens.
+    /// The address where it listens.
     ///
     /// # Errors
-    /// If the system does not say so.
+    /// If the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

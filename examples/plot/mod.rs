@@ -1,7 +1,7 @@
 //! The plots of the examples: panels of lines, dots and bars, written as one SVG.
 //!
 //! In: panels, and a folder as the program's first argument (by default the one for temporary
-//! files). Out: the file `NAME.svg` in it, and its path. The points must be public or made up: a
+//! files). Out: the file `NAME.svg` in it, and its path. The points must be public or invented: a
 //! plot adds no noise.
 //!
 //! ```text
@@ -27,7 +27,7 @@ const COLOURS: [RGBColor; 3] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGB
 pub(crate) enum Marks {
     Line,
     Dots,
-    /// Bars from 0, this wide, around each x.
+    /// Bars from 0, with this width, around each x.
     Bars(f64),
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct Series<'a> {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What stands at the ticks of an axis.
+/// The labels at the ticks of an axis.
 pub(crate) enum Ticks<'a> {
     Numbers,
     /// The axis holds logarithms; the ticks show the powers of ten.
     Powers,
-    /// Names of 0, 1, 2, ….
+    /// The names of 0, 1, 2, ….
     Names(&'a [&'a str]),
 }
 
@@ -114,7 +114,7 @@ impl Panel<'_> {
     }
 }
 
-/// Writes the panels, two in a row, and says where.
+/// Writes the panels, two in a row, and prints the path.
 pub(crate) fn draw(name: &str, panels: &[Panel<'_>]) -> Result<PathBuf, Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     std::fs::create_dir_all(&folder)?;

@@ -1,4 +1,4 @@
-"""Answers: rows, how accurate they are, and what they cost."""
+"""Answers: rows, their accuracy, and their cost."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from . import _hushql
 
-#: How many rows a notebook shows.
+#: The number of rows that a notebook shows.
 SHOWN = 100
 
 _STYLE = "text-align:right"
 
 
 class Answer:
-    """The answer to a query. It was charged once, when it was asked; it is in memory, and reading it is free.
+    """The answer to a query. The query was charged once, when it ran. The answer is in memory, and reading it is free.
 
-    Whatever reads Arrow's streams reads it: `pyarrow.table(answer)`, `polars.DataFrame(answer)`, DuckDB's `FROM answer`.
+    Every reader of Arrow streams can read it: `pyarrow.table(answer)`, `polars.DataFrame(answer)`, DuckDB's `FROM answer`.
 
     >>> import hushql as hq
     >>> lab = hq.demo().analyst("lab")
@@ -54,7 +54,7 @@ class Answer:
         return self._native.num_rows()
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as tuples, for which no other package is needed. Decimals are `decimal.Decimal`; dates and nested values are texts.
+        """The rows as tuples, without any other package. Decimals are `decimal.Decimal`; dates and nested values are texts.
 
         >>> import hushql as hq
         >>> hq.demo().analyst("lab").sql("SELECT 1 AS one, 'a' AS a").rows()
@@ -93,9 +93,9 @@ class Answer:
 
     @property
     def errors(self) -> dict[str, list[float | None]]:
-        """How far each number is off at most, row by row, with 95 %, by column; of numbers whose error is known.
+        """The largest error of each number, row by row, by column, with 95 %. Only columns whose error is known are included.
 
-        None for NULL. It is the noise, not what bounding contributions and clamping values cut.
+        NULL has None. The error covers only the noise, not values that bounding contributions and clamping cut off.
         """
         found = {}
         for i, (name, _) in enumerate(self._native.columns()):
@@ -106,7 +106,7 @@ class Answer:
 
     @property
     def accuracy(self) -> tuple[Accuracy, ...]:
-        """How accurate the released columns are, each in its worst row.
+        """The accuracy of the released columns, each in its worst row.
 
         >>> import hushql as hq
         >>> lab = hq.demo().analyst("lab")
@@ -117,19 +117,19 @@ class Answer:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know beside the numbers."""
+        """Notes that a reader of the numbers should know."""
         return self._native.notes()
 
     @property
     def receipt(self) -> Receipt | None:
-        """What it cost and what is left; None for what cost nothing."""
+        """The cost and the remaining budgets; None if it cost nothing."""
         parts = self._native.receipt()
         return None if parts is None else _told.receipt(parts)
 
     def plot(self, ax: matplotlib.axes.Axes | None = None, x: str | None = None, y: str | None = None) -> matplotlib.axes.Axes:
         """Draws the numbers of column `y` over column `x`, with their 95 % errors: bars over texts, points over numbers.
 
-        Without names, `y` is the first column with errors, or else the last of numbers, and `x` is the first other column.
+        Without names, `y` is the first column with errors, otherwise the last column of numbers, and `x` is the first other column.
         """
         pyplot = _needed("matplotlib.pyplot", "matplotlib", "plot()")
         numbers = [name for name, is_number in self._native.columns() if is_number]

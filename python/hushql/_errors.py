@@ -1,13 +1,13 @@
-"""Exceptions. All that the engine raises are subclasses of `Error`.
+"""Exceptions. All exceptions of the engine are subclasses of `Error`.
 
-An exception quotes the statement, names and declarations; it quotes no private value.
+An exception may quote the statement, names and declarations, but no private value.
 """
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """A statement has no answer. `message` says why; `hint`, what to write instead, where the engine knows.
+    """A statement has no answer. `message` says why; `hint` says what to write instead, if the engine knows.
 
     >>> import hushql as hq
     >>> try:
@@ -20,7 +20,7 @@ class Error(Exception):
     kind: str = "error"
     message: str
     hint: str | None
-    #: Line and column of the statement, from 1, where they are known.
+    #: Line and column in the statement, from 1, if they are known.
     position: tuple[int, int] | None
 
     def __init__(
@@ -102,7 +102,7 @@ class BudgetExhausted(Error):
 
 
 class ExecutionError(Error):
-    """The query failed while it ran; what was charged stays charged. The sentence is always the same, for it could depend on a row."""
+    """The query failed while it ran. Charges stay. The sentence is always the same, because another one could depend on a row."""
 
     kind = "execution"
 

@@ -3,9 +3,9 @@
     %%hush lab answer
     SELECT sex, LAPLACE(eps=1) COUNT(*) AS n FROM adult GROUP BY sex
 
-asks the session `lab`, shows the answer and keeps it as `answer`. Both names may be left out: the session is then `lab`, and the
-answer is shown alone. While the statements run, it shows how far they are, where that may be told. `%hush lab SELECT …` asks
-within one line.
+asks the session `lab`, shows the answer and keeps it as `answer`. Both names may be left out: the default session is `lab`, and
+without a second name the answer is only shown. While the statements run, it shows their progress, if that may be shown.
+`%hush lab SELECT …` asks within one line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from ._session import Session, _given
 
-#: Seconds between two looks at how far a statement is.
+#: Seconds between two checks of the progress.
 PAUSE = 0.2
 
 
@@ -50,7 +50,7 @@ def _session(names: dict[str, Any], name: str) -> Session:
 
 
 def run(session: Session, script: str, out: TextIO) -> Any:
-    """Runs statements, and shows how far they are."""
+    """Runs statements, and shows their progress."""
     running = session._native.start_script(script)
     shown = ""
     try:

@@ -1,4 +1,4 @@
-"""Sessions: what the owner and analysts ask."""
+"""Sessions: the statements of the owner and of analysts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ._told import Budget, Cost, Explanation, Forecast
 if TYPE_CHECKING:
     from . import _hushql
 
-#: A value of a parameter. Numbers of NumPy are taken, too.
+#: A value of a parameter. NumPy numbers are accepted, too.
 Parameter = Union[None, bool, int, float, str, decimal.Decimal, datetime.date, datetime.datetime, datetime.time]
 
 
 class Session:
     """The session of an analyst, or of the owner. Make one with `Vault.analyst` or `Vault.owner`.
 
-    Threads may share it. While a statement runs, other threads of Python run, too. Ctrl-C ends the wait at once,
-    and the statement at its next pause; what was charged stays charged.
+    Threads may share it. While a statement runs, other Python threads run, too. Ctrl-C ends the wait immediately,
+    and the statement at its next pause. Charges stay.
     """
 
     def __init__(self, native: _hushql.Session, name: str) -> None:
@@ -33,7 +33,7 @@ class Session:
         return f"<hushql session of {self._name}>"
 
     def sql(self, query: str, params: Iterable[Parameter] | None = None) -> Answer:
-        """Answers a query, and charges it once. Values take the place of `$1`, `$2`, …; none is read as SQL.
+        """Answers a query, and charges it once. Values replace `$1`, `$2`, …, and are never parsed as SQL.
 
         >>> import hushql as hq
         >>> lab = hq.demo().analyst("lab")
@@ -44,7 +44,7 @@ class Session:
         return _answer(self._start(query, params).wait())
 
     async def asql(self, query: str, params: Iterable[Parameter] | None = None) -> Answer:
-        """The same for asyncio. A task that is cancelled stops to wait; what was charged stays charged.
+        """The same for asyncio. A cancelled task stops waiting. Charges stay.
 
         >>> import asyncio, hushql as hq
         >>> lab = hq.demo().analyst("lab")
@@ -59,7 +59,7 @@ class Session:
             raise
 
     def execute(self, script: str) -> Answer | Explanation | str:
-        """Runs statements of any kind, separated by `;`, and gives what the last one gives: rows, an explanation or a sentence.
+        """Runs statements of any kind, separated by `;`, and returns the result of the last one: rows, an explanation or a sentence.
 
         >>> import hushql as hq
         >>> hq.demo().owner().execute("ALTER TABLE census SET PUBLIC")
@@ -68,15 +68,15 @@ class Session:
         return _given(self._native.execute(_text(script, "a statement")))
 
     def explain(self, query: str) -> Explanation:
-        """What a query would release and cost, and how accurate it would be. It reads nothing and costs nothing."""
+        """The releases, the cost and the accuracy that a query would have. It reads no private data and costs nothing."""
         return _told.explanation(self._native.explain(_text(query, "a query")))
 
     def cost(self, query: str) -> Cost:
-        """What a statement would cost; it raises what the statement would raise before it is charged."""
+        """The cost of a statement, without running it. It raises the errors that the statement would raise before its charge."""
         return _told.cost(self._native.cost(_text(query, "a query")))
 
     def forecast(self, query: str) -> list[Forecast]:
-        """What a query would cost, and how accurate it would be, at less and at more ε. It costs nothing.
+        """The cost and the accuracy that a query would have, at smaller and larger ε. It costs nothing.
 
         >>> import hushql as hq
         >>> lab = hq.demo().analyst("lab")
@@ -88,7 +88,7 @@ class Session:
         return [Forecast(_told.cost(cost), _told.accuracy(accuracy)) for cost, accuracy in told]
 
     def budgets(self) -> list[Budget]:
-        """The budgets, with what is spent and left. Of a budget with slices, an analyst sees the own share.
+        """The budgets, with spending and remainder. If a budget has slices, an analyst sees only their own.
 
         >>> import hushql as hq
         >>> for budget in hq.demo().analyst("lab").budgets():
@@ -143,14 +143,14 @@ def _values(params: Iterable[Parameter] | None) -> list[None | bool | int | floa
 
 
 class _Digits:
-    """The digits of a decimal, all of which the engine keeps."""
+    """The digits of a decimal. The engine keeps all of them."""
 
     def __init__(self, digits: str) -> None:
         self.digits = digits
 
 
 def _digits(value: decimal.Decimal) -> _Digits | None:
-    """A decimal without an exponent, if at most 38 of its digits count."""
+    """A decimal without an exponent, if it has at most 38 significant digits."""
     if not value.is_finite() or abs(value.adjusted()) > 38:
         return None
     digits = format(value, "f")
@@ -160,7 +160,7 @@ def _digits(value: decimal.Decimal) -> _Digits | None:
 
 
 def _value(value: Any, number: int) -> None | bool | int | float | str | _Digits:
-    """A parameter as the engine takes it. An error names its type, and not the value."""
+    """A parameter in the form for the engine. An error names its type, not the value."""
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         value = value.item()
     if value is None or isinstance(value, (bool, float)):

@@ -1,4 +1,4 @@
-"""What is told about privacy: amounts, receipts, accuracies, budgets and explanations."""
+"""Facts about privacy: amounts, receipts, accuracies, budgets and explanations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Spend:
-    """An amount of one notion: `epsilon` or `rho` with a δ, or a number of `coupons`. Exact decimals."""
+    """An amount in one notion: `epsilon` or `rho` with a δ, or a number of `coupons`, as exact decimals."""
 
     notion: str
     amount: Decimal
@@ -27,7 +27,7 @@ class Spend:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a statement costs, in the notions that the touched budgets count in.
+    """The cost of a statement, in the notions of the budgets that it is charged to.
 
     >>> import hushql as hq
     >>> cost = hq.demo().analyst("lab").cost("SELECT LAPLACE(eps=0.5) COUNT(*) FROM adult")
@@ -48,19 +48,19 @@ class Cost:
 
     @property
     def epsilon(self) -> float | None:
-        """The ε; None where the budgets count otherwise. What is free costs 0."""
+        """The ε; None if the budgets do not count in ε. A free statement costs 0."""
         part = self._in("epsilon")
         return float(part.amount) if part else (0.0 if self.is_free else None)
 
     @property
     def delta(self) -> float | None:
-        """The δ that goes with it."""
+        """The δ that belongs to the ε."""
         part = self._in("epsilon")
         return float(part.delta) if part else (0.0 if self.is_free else None)
 
     @property
     def rho(self) -> float | None:
-        """The ρ; None where no budget counts in it."""
+        """The ρ; None if no budget counts in ρ."""
         part = self._in("rho")
         return float(part.amount) if part else (0.0 if self.is_free else None)
 
@@ -72,7 +72,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How accurate one released column is: the noise alone, not what bounds and clamps cut.
+    """The accuracy of one released column. It covers only the noise, not values that bounds and clamps cut off.
 
     `kind` is `within` (± `value`), `drawn` (the same, for numbers that decide whether their row is shown), `winner` (the score
     is within `value` of the best), `own_rows`, `rank` (in rows), `average` (the mean distance from the best) or `truthful`
@@ -87,16 +87,16 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What an answer cost and what is left. `sequence` is the number of the charge in `hushql.ledger`."""
+    """The cost of an answer, and the remaining budgets. `sequence` is the number of the charge in `hushql.ledger`."""
 
     text: str = field(compare=False)
     spent: Cost
     left: dict[str, Spend]
     cells: tuple[str, ...]
     sequence: int
-    #: Whether the answer was paid for before, and is shown again.
+    #: Whether the answer was paid for before, and is replayed.
     is_replayed: bool
-    #: The numbers of the charges that paid for what is shown again.
+    #: The numbers of the charges that paid for the replayed releases.
     replayed: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a query would cost, and how accurate it would be, at one ε."""
+    """The cost and the accuracy that a query would have at one ε."""
 
     cost: Cost
     accuracy: tuple[Accuracy, ...]
@@ -127,7 +127,7 @@ class Forecast:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What a query would release and cost, and how accurate it would be. `json` has the same as a dictionary.
+    """The releases, the cost and the accuracy that a query would have. `json` has the same as a dictionary.
 
     >>> import hushql as hq
     >>> explanation = hq.demo().analyst("lab").explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")

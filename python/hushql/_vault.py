@@ -13,10 +13,10 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class Vault:
-    """A vault. Whoever holds it acts for the owner of the data; make one with `init`, `open`, `in_memory` or `demo`.
+    """A vault. A program that has one acts for the owner of the data. Make one with `init`, `open`, `in_memory` or `demo`.
 
-    It closes at the end of a `with` block, and its sessions with it. It belongs to the process that opened it: after a fork, open
-    it again.
+    At the end of a `with` block it closes, together with its sessions. It belongs to the process that opened it: after a fork,
+    open it again.
     """
 
     def __init__(self, native: _hushql.Vault, place: str) -> None:
@@ -34,11 +34,11 @@ class Vault:
         return Session(self._native.analyst(name), name)
 
     def register(self, name: str, data: Any) -> None:
-        """Registers a table: a data frame of pandas or polars, a table of pyarrow, a relation of DuckDB, or whatever else has
+        """Registers a table: a data frame of pandas or polars, a table of pyarrow, a relation of DuckDB, or any other object with
         `__arrow_c_stream__`.
 
-        The rows are copied, once: later changes of the data frame do not reach the table. A new table is undeclared, and every
-        question about it is refused until the owner declares its privacy unit, or that it is public. The rows are not in the
+        The rows are copied once: later changes of the data frame do not reach the table. A new table is undeclared, and every
+        query on it is refused until the owner declares its privacy unit, or declares it public. The rows are not in the
         vault's file: register them again after you open it.
         """
         self._native.register(name, data)
@@ -58,15 +58,15 @@ class Vault:
         return self._native.register_files(name, where, format)
 
     def dump(self) -> str:
-        """The declarations as a script that rebuilds them, with what is spent."""
+        """A script that rebuilds the declarations and the spending."""
         return self._native.dump()
 
     def doctor(self) -> Answer:
-        """What an owner should mend before analysts ask: a row for each finding."""
+        """The faults that an owner should mend before analysts ask: a row for each."""
         return Answer(self._native.doctor())
 
     def close(self) -> None:
-        """Closes the vault and its sessions. What runs ends first, and then the file is free."""
+        """Closes the vault and its sessions. The file is free when running statements have ended."""
         self._native.close()
 
     def __enter__(self) -> Vault:
@@ -77,8 +77,8 @@ class Vault:
 
 
 def init(path: Path, anchor: Path | None = None) -> Vault:
-    """Creates a new vault file and opens it; with an anchor, a small file in another place that reveals when the vault was
-    replaced by an older copy. A file that exists is never overwritten.
+    """Creates a new vault file and opens it. An anchor is a small file in another place that detects when an older copy replaces
+    the vault. An existing file is never overwritten.
 
     >>> import hushql as hq, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -97,12 +97,12 @@ def open(path: Path, anchor: Path | None = None) -> Vault:  # noqa: A001
 
 
 def in_memory() -> Vault:
-    """A vault that is lost with the process: for made-up data and tests, since its budgets are lost, too."""
+    """A vault that is lost with the process: for invented data and tests, because its budgets are lost, too."""
     return Vault(_hushql.Vault.in_memory(), "in memory")
 
 
 def demo() -> Vault:
-    """A vault in memory with the made-up tables `adult`, `bids`, `orders` and `census`.
+    """A vault in memory with the invented tables `adult`, `bids`, `orders` and `census`.
 
     >>> import hushql as hq
     >>> sorted(hq.demo().analyst("lab").tables())

@@ -1,5 +1,5 @@
-//! An answer: rows as Arrow's stream, as texts and as values of Python, and what is said beside
-//! them.
+//! An answer: its rows as an Arrow stream, as texts and as values of Python, and its accuracy,
+//! notes and receipt.
 //!
 //! ```text
 //! Answer ─▶ __arrow_c_stream__ ─▶ pyarrow, pandas, polars, DuckDB
@@ -23,7 +23,7 @@ use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 use crate::errors;
 use crate::told::{self, AccuracyParts, ReceiptParts};
 
-/// The answer to a query. It is in memory: whoever reads it again is charged nothing.
+/// The answer to a query. It is in memory, so reading it again costs nothing.
 #[pyclass(frozen, module = "hushql._hushql")]
 pub(crate) struct Answer(hushql::Answer);
 
@@ -32,7 +32,7 @@ impl Answer {
         Self(answer)
     }
 
-    /// The rows, with a column `name ±` behind each column that has errors, if they are asked for.
+    /// The rows. With errors, a column `name ±` follows each column that has errors.
     fn shown(&self, with_errors: bool) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
         let schema = self.0.schema();
         if !with_errors {
@@ -101,7 +101,7 @@ impl Answer {
         self.0.batches().iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// The rows as tuples of None, bool, int, float and str; of other types, the text.
+    /// The rows as tuples of None, bool, int, float and str. Values of other types are texts.
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let mut rows = Vec::new();
         for batch in self.0.batches() {
@@ -124,7 +124,7 @@ impl Answer {
             let formatters = batch.columns().iter();
             let formatters = formatters.map(|column| ArrayFormatter::try_new(column, &options));
             let formatters = formatters.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-            // Not `is_null`, by which no entry of a column of the type NULL is.
+            // Not `is_null`, which is false for every row of a column of the type NULL.
             let nulls: Vec<_> =
                 batch.columns().iter().map(|column| column.logical_nulls()).collect();
             for row in 0..batch.num_rows().min(limit.saturating_sub(rows.len())) {
@@ -140,7 +140,7 @@ impl Answer {
         Ok(rows)
     }
 
-    /// How far each number of a column is off at most, row by row.
+    /// The largest error of each number of a column, row by row.
     fn errors(&self, column: usize) -> Vec<Option<f64>> {
         self.0.errors(column).collect()
     }

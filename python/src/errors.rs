@@ -1,7 +1,7 @@
 //! Errors of the engine as exceptions.
 //!
 //! In: an error. Out: an exception of `hushql._errors`, which has its kind, sentence, code, hint
-//! and position. What the error wraps (a file's error, a type's) stays behind.
+//! and position. Inner errors, such as that of a file, are dropped.
 //!
 //! ```text
 //! Error::Refused ─▶ hushql.Refused(code = "HQ007", hint = "CLAMP(…)")
@@ -20,7 +20,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     made(py, (error.kind(), error.message(), error.code(), error.hint(), error.position(), budget))
 }
 
-/// An exception for what the engine was not asked: a closed vault, or data that has no columns and
+/// An exception that does not come from the engine: a closed vault, or data without columns and
 /// rows.
 pub(crate) fn of_kind(py: Python<'_>, kind: &str, message: &str) -> PyErr {
     made(py, (kind, message.to_owned(), None, None, None, None))

@@ -1,7 +1,7 @@
-//! A vault that is open, as its sessions share it.
+//! An open vault, which its sessions share.
 //!
-//! In: an engine. Out: its sessions by number, for as long as the vault is open, and in the process
-//! that opened it.
+//! In: an engine. Out: its sessions by number, as long as the vault is open, and only in the
+//! process that opened it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// What an open vault consists of.
+/// The parts of an open vault.
 #[derive(Default)]
 struct Open {
     engine: Option<Engine>,
@@ -19,7 +19,7 @@ struct Open {
     next: u64,
 }
 
-/// A vault, as its sessions share it.
+/// An open vault, which its sessions share.
 pub(crate) struct OpenVault {
     open: Mutex<Open>,
     process: u32,
@@ -32,7 +32,8 @@ impl OpenVault {
         Self { open, process: std::process::id() }
     }
 
-    /// Looks at what is open, in the process that opened it. The lock is held with the GIL only.
+    /// Calls `look` with the open vault, in the process that opened it. The lock is held only
+    /// together with the GIL.
     fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&mut Open) -> Option<T>) -> PyResult<T> {
         if std::process::id() != self.process {
             let message = "the vault was opened in another process, and does not survive a fork: open it in this one";
@@ -62,7 +63,7 @@ impl OpenVault {
         self.with(py, |open| open.sessions.get(&number).cloned())
     }
 
-    /// Closes the vault and its sessions; a second time, it does nothing.
+    /// Closes the vault and its sessions. A second call does nothing.
     pub(crate) fn close(&self, py: Python<'_>) {
         if std::process::id() == self.process {
             let open =
@@ -80,8 +81,8 @@ impl OpenVault {
 }
 
 impl Drop for OpenVault {
-    /// In a child of a fork, the connection to the file is the parent's: to close it there could
-    /// end a transaction of the parent.
+    /// In the child of a fork, the connection to the file belongs to the parent: closing it in the
+    /// child could end a transaction of the parent.
     fn drop(&mut self) {
         if std::process::id() != self.process {
             let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! Statements that run while Python does something else.
 //!
-//! In: work of the engine. Out: a handle that Python waits on without the GIL, asks how far it is,
-//! or cancels. A wait looks for signals: Ctrl-C ends it at once and the work at its next pause, and
-//! what was charged stays charged.
+//! In: work of the engine. Out: a handle with which Python waits without the GIL, reads the
+//! progress, or cancels. A wait checks for signals: Ctrl-C ends it immediately, and the work at its
+//! next pause. Charges stay.
 //!
 //! Threads do not survive a fork. The runtime belongs to the process that made it; a child makes
 //! its own.
@@ -25,13 +25,14 @@ use tokio::task::{AbortHandle, JoinHandle};
 use crate::answer::Answer;
 use crate::errors;
 
-/// How long a wait sleeps between two looks at signals.
+/// How long a wait sleeps between two checks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The runtime, and the process that made it.
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 
-/// The runtime of this process. The lock is held with the GIL only, so that no fork finds it taken.
+/// The runtime of this process. The lock is held only together with the GIL, so that no fork finds
+/// it locked.
 fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
     let mut held = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
@@ -42,7 +43,7 @@ fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
     }
     let made = Builder::new_multi_thread().enable_all().thread_name("hushql").build();
     let made = Arc::new(made.map_err(|_| errors::raised(py, &Error::Execution))?);
-    // The threads of a parent's runtime are not here, and to drop it would wait for them.
+    // The threads of a parent's runtime do not exist here, and dropping it would wait for them.
     std::mem::forget(held.replace((process, Arc::clone(&made))));
     Ok(made)
 }
@@ -51,13 +52,13 @@ fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
 struct Slot<T>(Mutex<Option<Result<T, Error>>>, Condvar);
 
 impl<T> Slot<T> {
-    /// The first result counts.
+    /// Stores a result, unless there is one.
     fn put(&self, result: Result<T, Error>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
         self.1.notify_all();
     }
 
-    /// The result, if it arrives within this time; it is taken once.
+    /// The result, if it arrives within this time. It can be taken once.
     fn take_within(&self, time: Duration) -> Option<Result<T, Error>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.1.wait_timeout_while(held, time, |slot| slot.is_none());
@@ -126,7 +127,7 @@ pub(crate) fn blocking<T: Send + 'static>(
     Task::of(&runtime, runtime.spawn_blocking(work)).wait(py)
 }
 
-/// What a statement gives.
+/// The result of a statement.
 pub(crate) enum Done {
     /// Rows.
     Answer(Box<hushql::Answer>),
@@ -136,7 +137,7 @@ pub(crate) enum Done {
     Said(String),
 }
 
-/// What a statement gives, for Python.
+/// The result of a statement, for Python.
 #[derive(IntoPyObject)]
 pub(crate) enum Given {
     Answer(Answer),
@@ -154,7 +155,7 @@ impl From<Done> for Given {
     }
 }
 
-/// A statement that runs.
+/// A running statement.
 #[pyclass(frozen, module = "hushql._hushql")]
 pub(crate) struct Running {
     task: Task<Done>,
@@ -169,25 +170,24 @@ impl Running {
 
 #[pymethods]
 impl Running {
-    /// Waits for the result, which is given once. Ctrl-C ends the wait and the statement.
+    /// Waits for the result, which can be taken once. Ctrl-C ends the wait and the statement.
     fn wait(&self, py: Python<'_>) -> PyResult<Given> {
         self.task.wait(py).map(Given::from)
     }
 
-    /// Whether the result is there after this many seconds at most.
+    /// Waits at most this many seconds, and returns whether the result is there.
     fn is_done(&self, py: Python<'_>, seconds: f64) -> bool {
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(PAUSE);
         py.detach(|| self.task.slot.is_there_within(time))
     }
 
-    /// Ends every wait at once, and the statement at its next pause; what was charged stays
-    /// charged.
+    /// Ends every wait immediately, and the statement at its next pause. Charges stay.
     fn cancel(&self) {
         self.task.abort.abort();
         self.task.slot.put(Err(Error::Execution));
     }
 
-    /// Percentages where they may be told: of the files that were read, and of the budget of a
+    /// Percentages, if they may be shown: of the files that were read, and of the budget of a
     /// synthetic table.
     fn progress(&self) -> (Option<u8>, Option<(u32, u8)>) {
         let rounds = self.session.rounds().map(|done| (done.rounds, done.percent));
@@ -195,7 +195,7 @@ impl Running {
     }
 }
 
-/// Panics as the engine never should, for the test that the message does not come out.
+/// Panics as the engine never should, to test that the message does not come out.
 #[pyfunction]
 pub(crate) fn panics(py: Python<'_>, message: String) -> PyResult<()> {
     #[allow(clippy::panic, reason = "this is what is tested")]

@@ -1,7 +1,7 @@
-//! A session: what an analyst or the owner asks.
+//! A session: the statements of an analyst or of the owner.
 //!
-//! In: statements as text, and values. Out: statements that run (`Running`), or what is known of
-//! them before they do.
+//! In: statements as text, and values. Out: running statements (`Running`), or facts about them
+//! before they run.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Drop for Session {
     }
 }
 
-/// A value of a parameter, as the package normalizes it.
+/// A parameter value, as the package normalizes it.
 #[derive(FromPyObject)]
 pub(crate) enum Parameter {
     Boolean(bool),
@@ -60,7 +60,7 @@ impl From<Parameter> for Value {
     }
 }
 
-/// A query with parameters. It is prepared on a thread that may wait.
+/// A query with parameters. It is prepared on a thread that may block.
 async fn asked(
     session: hushql::Session,
     sql: String,
@@ -74,7 +74,7 @@ async fn asked(
     prepared.unwrap_or(Err(Error::Internal))?.execute().await
 }
 
-/// The statements of a script, one after the other; what the last one gives.
+/// Runs the statements of a script one after the other, and returns the result of the last one.
 async fn executed(session: hushql::Session, script: String) -> Result<Option<Done>, Error> {
     let mut last = None;
     for statement in hushql::split_statements(&script)? {
@@ -91,7 +91,7 @@ async fn executed(session: hushql::Session, script: String) -> Result<Option<Don
     Ok(last)
 }
 
-/// A budget: name, table, limit, what is spent, and what is left.
+/// A budget: name, table, limit, spending and remainder.
 type BudgetParts = (String, String, SpendParts, SpendParts, SpendParts);
 
 #[pymethods]
@@ -110,7 +110,7 @@ impl Session {
         Ok(Running::new(task, session))
     }
 
-    /// Starts a script; an empty one says nothing.
+    /// Starts a script. An empty script has no result.
     fn start_script(&self, py: Python<'_>, script: String) -> PyResult<Running> {
         let session = self.get(py)?;
         let done = executed(session.clone(), script);

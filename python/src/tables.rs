@@ -1,12 +1,12 @@
-//! Tables of Python: whatever has `__arrow_c_stream__` or `__arrow_c_array__`.
+//! Tables of Python: all objects with `__arrow_c_stream__` or `__arrow_c_array__`.
 //!
-//! In: an object. Out: batches of our own memory. They are copied once, because private rows are
-//! read again for each question, and what the object shares may be overwritten meanwhile; and they
-//! are validated, because kernels trust their offsets.
+//! In: an object. Out: batches in our own memory. They are copied once, because private rows are
+//! read again for each query, and shared memory could be overwritten meanwhile. They are validated,
+//! because kernels trust their offsets.
 //!
 //! # Guarantee
-//! An error quotes no cell: a library that fails to convert a column quotes the value in its
-//! message, so only the name of the exception is told.
+//! An error quotes no value. A library that fails to convert a column quotes the value in its
+//! message, so only the name of the exception is shown.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -50,7 +50,7 @@ pub(crate) fn copied(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Rows> 
     };
     let taken = catch_unwind(AssertUnwindSafe(|| data.extract::<AnyRecordBatch>()?.into_reader()));
     let reader = taken.map_err(|_| errors::raised(py, &Error::Internal))?.map_err(unread)?;
-    // The stream of another library takes the GIL itself where it needs it.
+    // The stream of another library takes the GIL itself if it needs it.
     let copy = AssertUnwindSafe(|| py.detach(move || copy(reader)));
     match catch_unwind(copy) {
         Ok(Ok(rows)) => Ok(rows),
@@ -78,8 +78,8 @@ fn copy(reader: Box<dyn RecordBatchReader + Send>) -> Result<Rows, ArrowError> {
     Ok((schema, batches))
 }
 
-/// A batch in memory of its own. Only the rows that it shows are copied, not the buffers that it is
-/// a slice of.
+/// A batch in memory of its own. Only its own rows are copied, not the whole buffers of which it is
+/// a slice.
 fn copy_of(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(batch)?;

@@ -6,14 +6,14 @@
 
 use hushql::{Accuracy, Cost, Receipt, Spend};
 
-/// The name of the notion, the loss and the δ as decimals, and all of it in words.
+/// The name of the notion, the loss and the δ as decimals, and everything as text.
 pub(crate) type SpendParts = (&'static str, String, String, String);
 
 pub(crate) fn spend(spend: Spend) -> SpendParts {
     (spend.notion.name(), spend.loss_text(), spend.delta_text(), spend.to_string())
 }
 
-/// All in words, and the parts.
+/// The text, and the parts.
 pub(crate) type CostParts = (String, Vec<SpendParts>);
 
 pub(crate) fn cost(cost: Cost) -> CostParts {
@@ -29,8 +29,8 @@ pub(crate) fn accuracy(accuracy: &[Accuracy]) -> Vec<AccuracyParts> {
     accuracy.iter().map(parts).collect()
 }
 
-/// In words, what was spent, what is left by budget, cells, number, whether it is replayed, and
-/// which charges paid for that.
+/// Text, spending, remainder by budget, cells, number, whether it is replayed, and the charges that
+/// paid for a replay.
 pub(crate) type ReceiptParts =
     (String, CostParts, Vec<(String, SpendParts)>, Vec<String>, i64, bool, Vec<i64>);
 

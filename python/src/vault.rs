@@ -1,7 +1,7 @@
 //! A vault, for its owner.
 //!
-//! In: a path, or nothing for the built-in tables. Out: sessions. A vault can be closed: then its
-//! sessions are closed too, and the file is free once what runs has ended. It belongs to the
+//! In: a path, or nothing for the built-in tables. Out: sessions. Closing a vault closes its
+//! sessions, too, and the file is free when running statements have ended. A vault belongs to the
 //! process that opened it.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::running::{Task, blocking};
 use crate::session::Session;
 use crate::tables;
 
-/// A vault that is open.
+/// An open vault.
 #[pyclass(frozen, module = "hushql._hushql")]
 pub(crate) struct Vault {
     vault: Arc<OpenVault>,
@@ -120,7 +120,7 @@ impl Vault {
         blocking(py, move || engine.doctor()).map(Answer::new)
     }
 
-    /// Closes the vault and its sessions; a second time, it does nothing.
+    /// Closes the vault and its sessions. A second call does nothing.
     fn close(&self, py: Python<'_>) {
         self.vault.close(py);
     }

@@ -1,8 +1,8 @@
 //! The authority of a cluster: it makes the certificates of its driver and of its workers.
 //!
-//! In: a name. Out: a certificate for it, and its key. The certificate of a worker is good for both
-//! ends of a connection, because workers exchange rows; that of the driver is good for clients
-//! alone. Keys are ECDSA on P-256.
+//! In: a name. Out: a certificate for it, and its key. The certificate of a worker is valid for
+//! both ends of a connection, because workers exchange rows. That of the driver is valid only for
+//! clients. Keys are ECDSA on P-256.
 
 use std::fmt;
 use std::io;
@@ -22,10 +22,10 @@ use super::{DriverKeys, WorkerKeys, pem};
 /// The name of the driver's certificate.
 pub(super) const DRIVER: &str = "driver";
 
-/// The days for which the certificates of an authority and of its driver are good.
+/// The days for which the certificates of an authority and of its driver are valid.
 const DAYS_OF_AUTHORITY: u64 = 3_650;
 
-/// The days for which the certificate of a worker is good.
+/// The days for which the certificate of a worker is valid.
 const DAYS: u64 = 730;
 
 /// An authority.
@@ -34,7 +34,7 @@ pub(crate) struct Authority {
     key: Vec<u8>,
 }
 
-/// The key is left out.
+/// Leaves out the key.
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authority").finish_non_exhaustive()
@@ -45,8 +45,8 @@ fn failed(error: rcgen::Error) -> io::Error {
     io::Error::other(format!("no certificate can be made: {error}"))
 }
 
-/// The parameters of a certificate for this name, from yesterday on, because the clock of another
-/// machine may be behind.
+/// The parameters of a certificate for this name. It is valid from yesterday on, because the clock
+/// of another machine may be slow.
 fn wanted(name: &str, days: u64, now: DateTime<Utc>) -> io::Result<CertificateParams> {
     let wrong =
         || io::Error::other("no certificate can be made: the clock of this machine is wrong");
@@ -54,7 +54,7 @@ fn wanted(name: &str, days: u64, now: DateTime<Utc>) -> io::Result<CertificatePa
         let month = u8::try_from(date.month()).map_err(|_| wrong())?;
         let day = u8::try_from(date.day()).map_err(|_| wrong())?;
         match (2000..9000).contains(&date.year()) {
-            // It panics where a time is out of range.
+            // It panics if a time is out of range.
             true => Ok(date_time_ymd(date.year(), month, day)),
             false => Err(wrong()),
         }
@@ -72,7 +72,7 @@ fn wanted(name: &str, days: u64, now: DateTime<Utc>) -> io::Result<CertificatePa
 /// The parameters of the authority's own certificate.
 fn of_authority() -> io::Result<CertificateParams> {
     let mut wanted = wanted("HushQL workers", DAYS_OF_AUTHORITY, Utc::now())?;
-    // It signs certificates of drivers and workers, and not of other authorities.
+    // It signs certificates of drivers and workers, but not of other authorities.
     wanted.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     wanted.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     Ok(wanted)
@@ -82,7 +82,7 @@ impl Authority {
     /// A new authority, with a new key.
     ///
     /// # Errors
-    /// If the clock is wrong, or the system gives no random bits.
+    /// If the clock is wrong, or the system provides no random bits.
     pub(crate) fn new() -> io::Result<Self> {
         let key = KeyPair::generate().map_err(failed)?;
         let certificate = of_authority()?.self_signed(&key).map_err(failed)?;
@@ -120,7 +120,7 @@ impl Authority {
         self.worker_from(name, driver, Utc::now())
     }
 
-    /// The same, from a time on.
+    /// The same, valid from this time on.
     pub(crate) fn worker_from(
         &self,
         name: &str,

@@ -1,6 +1,6 @@
-//! A certificate with its key, as drivers and workers have one.
+//! A certificate with its key, for a driver or a worker.
 //!
-//! In: the sections of a file, in DER. Out: an [`Identity`], which shows its key to nobody.
+//! In: the sections of a file, in DER. Out: an [`Identity`], which never shows its key.
 
 use std::fmt;
 use std::io;
@@ -13,14 +13,14 @@ pub(crate) struct Identity {
     pub(super) authority: Vec<u8>,
 }
 
-/// The key is left out.
+/// Leaves out the key.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
     }
 }
 
-/// The error of a file that is not what it should be.
+/// The error of a file with the wrong contents.
 pub(super) fn invalid(problem: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }

@@ -1,8 +1,8 @@
 //! The folder of keys that the owner of a vault keeps, and the workers that it names.
 //!
 //! In: a folder, and names of workers with their addresses. Out: the files of the authority and of
-//! the driver where the folder has none, a file for each worker, and the list of workers. Nothing
-//! is written over but the list.
+//! the driver if the folder has none, a file for each worker, and the list of workers. Only the
+//! list is ever overwritten.
 //!
 //! ```text
 //! keys/authority.pem  keys/driver.pem  keys/w1.pem  keys/w2.pem
@@ -31,10 +31,10 @@ const WORKERS: &str = "workers";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Enrolled {
-    /// Of the authority and of the driver, if the folder had none.
+    /// The files of the authority and of the driver, if the folder had none.
     pub made: Vec<PathBuf>,
-    /// Of the workers, in the order of their names in the call: each belongs on the machine of its
-    /// worker.
+    /// The files of the workers, in the order of their names in the call. Each belongs on the
+    /// machine of its worker.
     pub workers: Vec<PathBuf>,
 }
 
@@ -63,14 +63,14 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Makes the files of workers, by their names and addresses (`HOST:PORT`), in a folder of keys; of
-/// the authority and of the driver, too, if the folder has none. The folder is made if it is
-/// missing. A worker that is named again keeps its file, or gets a new one if that was taken away;
-/// its address is the new one.
+/// Makes the files of workers, given their names and addresses (`HOST:PORT`), in a folder of keys,
+/// and the files of the authority and of the driver if the folder has none. The folder is made if
+/// it is missing. A worker that is named again keeps its file, or gets a new one if the file was
+/// removed; its address is replaced.
 ///
 /// # Errors
-/// For a name or an address that is not one, before anything is written; if a file cannot be
-/// written or read.
+/// If a name or an address is invalid, before anything is written; if a file cannot be written or
+/// read.
 pub fn enrol(folder: &Path, workers: &[(&str, &str)]) -> io::Result<Enrolled> {
     for (name, address) in workers {
         if !is_name(name) {
@@ -126,11 +126,11 @@ pub fn enrol(folder: &Path, workers: &[(&str, &str)]) -> io::Result<Enrolled> {
 }
 
 fn is_there(path: &Path) -> bool {
-    // A file that cannot be looked at is there.
+    // A file that cannot be examined counts as existing.
     path.try_exists().unwrap_or(true)
 }
 
-/// Makes a folder that its owner alone may enter, if it is missing.
+/// Makes a folder that only its owner may enter, if it is missing.
 fn made(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -145,7 +145,7 @@ fn made(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// The workers of a folder, and where they listen.
+/// The workers of a folder, and their addresses.
 fn listed(folder: &Path) -> io::Result<Vec<(String, String)>> {
     let path = folder.join(WORKERS);
     let text = match std::fs::read_to_string(&path) {
@@ -167,7 +167,7 @@ fn listed(folder: &Path) -> io::Result<Vec<(String, String)>> {
 fn write_list(folder: &Path, workers: &[(String, String)]) -> io::Result<()> {
     let mut text = String::new();
     for (name, address) in workers {
-        // Writing to a text cannot fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{name} {address}");
     }
     let (path, new) = (folder.join(WORKERS), folder.join(".workers.new"));
@@ -178,7 +178,8 @@ fn write_list(folder: &Path, workers: &[(String, String)]) -> io::Result<()> {
 /// The keys of the driver in a folder, and its workers with their addresses.
 ///
 /// # Errors
-/// If files are missing or are others, if others may read the driver's, and if no worker is listed.
+/// If files are missing or have the wrong contents, if other users may read the driver's file, or
+/// if no worker is listed.
 pub(crate) fn drivers(folder: &Path) -> io::Result<(DriverKeys, Vec<(String, String)>)> {
     let path = folder.join(DRIVERS);
     let keys = pem::read_secret(&path).and_then(|text| DriverKeys::from_pem(&text));
@@ -216,7 +217,7 @@ mod tests {
             assert!(is_named(&keys.identity, name));
             assert_eq!(keys.driver, driver.plans.public());
         }
-        // One file is not another.
+        // One file does not pass for another.
         for name in [AUTHORITY, DRIVERS] {
             assert!(WorkerKeys::read(&folder.join(name)).is_err());
         }

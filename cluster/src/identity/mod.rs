@@ -1,9 +1,9 @@
-//! Who drivers and workers are: certificates of one authority, which the owner of the vault keeps,
-//! and the key by which a driver signs plans.
+//! The identities of drivers and workers: certificates of one authority, which the owner of the
+//! vault keeps, and the key with which a driver signs plans.
 //!
 //! In: a folder of the owner, and names of workers. Out: a file for each worker and one for the
-//! driver, in PEM. A worker talks to nobody who shows no certificate of its authority, and runs
-//! nothing that the driver did not sign.
+//! driver, in PEM. A worker talks only to peers with a certificate of its authority, and runs only
+//! plans that the driver signed.
 //!
 //! ```text
 //! authority.pem   certificate, key                                stays with the owner: it makes the others
@@ -33,14 +33,14 @@ use rustls::pki_types::pem::SectionKind;
 
 use certificate::invalid;
 
-/// What the driver has.
+/// The keys of the driver.
 #[derive(Debug, Clone)]
 pub(crate) struct DriverKeys {
     pub(crate) identity: Identity,
     pub(crate) plans: Signer,
 }
 
-/// What a worker has: a certificate, and the driver's public key.
+/// The keys of a worker: a certificate, and the driver's public key.
 #[derive(Debug, Clone)]
 pub struct WorkerKeys {
     pub(crate) identity: Identity,
@@ -80,7 +80,7 @@ impl WorkerKeys {
     /// Reads the file that `hushql-worker enrol` wrote for a worker.
     ///
     /// # Errors
-    /// If it cannot be read, others may read it, or it is another file.
+    /// If it cannot be read, if other users may read it, or if it has the wrong contents.
     pub fn read(file: &Path) -> io::Result<Self> {
         Self::from_pem(&pem::read_secret(file)?)
     }

@@ -1,7 +1,7 @@
 //! PEM, and files that hold keys.
 //!
-//! In: DER, and a path. Out: text, and files of mode 0600 that are never written over. A key that
-//! others may read is refused.
+//! In: DER, and a path. Out: text, and files of mode 0600 that are never overwritten. A key that
+//! other users may read is refused.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -45,7 +45,7 @@ pub(super) fn sections(text: &[u8]) -> io::Result<Vec<(SectionKind, Vec<u8>)>> {
     })
 }
 
-/// Reads a file of keys, unless others may read it, too.
+/// Reads a file of keys. It is refused if other users may read it.
 pub(super) fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     #[cfg(unix)]
@@ -62,7 +62,8 @@ pub(super) fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Writes a new file that its owner alone may read; what is there already stays, and is an error.
+/// Writes a new file that only its owner may read. An existing file is not changed, and is an
+/// error.
 pub(super) fn write_secret(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

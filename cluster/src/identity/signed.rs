@@ -1,10 +1,10 @@
 //! Plans that a driver signed for one task of one worker.
 //!
-//! In: the first message of a request that makes a worker run a plan, byte by byte, and the headers
-//! that travel beside it. Out: one more header, with an Ed25519 signature. The message holds the
-//! plan, the query, the stage, the task and the number of tasks. The signature also covers the name
-//! of the worker, a time until which it is good, and random bits, so that a signed plan runs once,
-//! there and then.
+//! In: the bytes of the first message of a request that makes a worker run a plan, and the headers
+//! of the request. Out: one more header, with an Ed25519 signature. The message holds the plan, the
+//! query, the stage, the task and the number of tasks. The signature also covers the name of the
+//! worker, an expiry time, and random bits, so that a signed plan runs only once, on that worker,
+//! and soon.
 //!
 //! ```text
 //! hushql-signed: w1 1764187200 6f0a… (16 bytes) 9c41… (64 bytes)
@@ -26,20 +26,21 @@ use super::tls::is_named;
 /// The header with the signature.
 pub(crate) const SIGNED: &str = "hushql-signed";
 
-/// Headers that are part of what is signed: the options of the session and the key of the bounds.
+/// The prefix of the headers that the signature covers: the options of the session and the key of
+/// the bounds.
 const OPTIONS: &str = "x-datafusion-distributed-config-";
 
-/// What is signed begins with this, and a signature for another purpose does not.
+/// The beginning of the signed bytes. A signature for another purpose has another beginning.
 const PURPOSE: &[u8] = b"HushQL: a plan for one task of one worker, 1";
 
-/// The seconds for which a signature is good. Clocks may differ by as much.
+/// The seconds for which a signature is valid. Clocks may differ by as much.
 const SECONDS: u64 = 300;
 
-/// What DER says before the 32 bytes of a public key: that it is one of Ed25519.
+/// The bytes of DER before the 32 bytes of a public key. They identify Ed25519.
 const PUBLIC_KEY: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// A public key as PEM has it.
+/// A public key in the form for PEM.
 pub(super) fn public_key_info(key: &[u8]) -> Vec<u8> {
     [&PUBLIC_KEY[..], key].concat()
 }
@@ -52,21 +53,21 @@ pub(super) fn public_key(info: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The key by which a driver signs plans.
+/// The key with which a driver signs plans.
 #[derive(Clone)]
 pub(crate) struct Signer {
     key: Arc<Ed25519KeyPair>,
     pkcs8: Arc<[u8]>,
 }
 
-/// The key is left out.
+/// Leaves out the key.
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signer").finish_non_exhaustive()
     }
 }
 
-/// What a signature covers.
+/// The bytes that a signature covers.
 fn covered(worker: &str, until: u64, nonce: &[u8], headers: &HeaderMap, message: &[u8]) -> Vec<u8> {
     let options = headers.iter().filter(|(name, _)| name.as_str().starts_with(OPTIONS));
     let mut options: Vec<(&[u8], &[u8])> =
@@ -74,7 +75,7 @@ fn covered(worker: &str, until: u64, nonce: &[u8], headers: &HeaderMap, message:
     options.sort_unstable();
     let mut covered = PURPOSE.to_vec();
     covered.extend(until.to_be_bytes());
-    // Each part has its length before it, so that no two requests are the same bytes.
+    // The length of each part precedes it, so that no two requests have the same bytes.
     let mut add = |part: &[u8]| {
         covered.extend(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         covered.extend_from_slice(part);
@@ -109,11 +110,11 @@ impl Signer {
         self.key.public_key().as_ref()
     }
 
-    /// The signature for a worker of a message with these headers, at a time in seconds, as the
-    /// text of a header.
+    /// The signature of a message with these headers for a worker, made at a time in seconds, as
+    /// the text of a header.
     ///
     /// # Errors
-    /// If the system gives no random bits.
+    /// If the system provides no random bits.
     pub(crate) fn signature(
         &self,
         worker: &str,
@@ -146,11 +147,11 @@ pub(crate) enum NotSigned {
     Missing,
     /// It was made for another worker.
     ForAnother,
-    /// Its time is over, or has not come.
+    /// It has expired, or its time has not come.
     Expired,
-    /// It does not fit the plan, or was made with another key.
+    /// It does not match the plan, or was made with another key.
     Wrong,
-    /// The plan was run before.
+    /// It was used before.
     Used,
 }
 
@@ -166,12 +167,12 @@ impl fmt::Display for NotSigned {
     }
 }
 
-/// What a worker knows about the signatures of its driver.
+/// Checks the signatures of a worker's driver.
 #[derive(Debug)]
 pub(crate) struct Checker {
     identity: Identity,
     driver: Vec<u8>,
-    /// The random bits of signatures that were used, with the time until which they are good.
+    /// The random bits of used signatures, with their expiry times.
     used: Mutex<HashMap<Vec<u8>, u64>>,
 }
 
@@ -184,12 +185,12 @@ impl Checker {
     /// Checks the message of a request, at a time in seconds.
     ///
     /// # Guarantee
-    /// For what it accepts, the driver signed the message and the options in the headers for this
-    /// worker, five minutes ago at most by the driver's clock, which may be five minutes ahead; and
-    /// it accepts each signature once.
+    /// If it accepts a message, the driver signed the message and the options in the headers for
+    /// this worker, at most five minutes ago by the driver's clock, which may be five minutes
+    /// ahead. It accepts each signature once.
     ///
     /// # Errors
-    /// Why the message is not to be obeyed.
+    /// The reason why the worker must not run the plan.
     pub(crate) fn check(
         &self,
         now: u64,
@@ -274,9 +275,9 @@ mod tests {
         let signed = with(options("k"), &sign());
         assert_eq!(worker.check(NOW + 299, &signed, b"plan"), Ok(()));
         assert_eq!(worker.check(NOW + 299, &signed, b"plan"), Err(NotSigned::Used));
-        // The same plan may be sent again, and is signed again then.
+        // The same plan may be sent again, with a new signature.
         assert_eq!(worker.check(NOW, &with(options("k"), &sign()), b"plan"), Ok(()));
-        // Other headers are those of the connection.
+        // Other headers belong to the connection, and are not signed.
         let mut other = with(options("k"), &sign());
         other.insert("user-agent", HeaderValue::from_static("tonic"));
         assert_eq!(worker.check(NOW - 299, &other, b"plan"), Ok(()));
@@ -295,7 +296,7 @@ mod tests {
         let signed = with(options("k"), &signature);
         assert_eq!(worker.check(NOW, &signed, b"plam"), Err(NotSigned::Wrong));
         assert_eq!(worker.check(NOW, &signed, b""), Err(NotSigned::Wrong));
-        // Another key of the bounds, none, and one more.
+        // Another key of the bounds, a missing one, and an additional one.
         let other = with(options("l"), &signature);
         assert_eq!(worker.check(NOW, &other, b"plan"), Err(NotSigned::Wrong));
         assert_eq!(
@@ -305,7 +306,7 @@ mod tests {
         let mut more = signed.clone();
         more.append("x-datafusion-distributed-config-hushql.key", HeaderValue::from_static("l"));
         assert_eq!(worker.check(NOW, &more, b"plan"), Err(NotSigned::Wrong));
-        // Two signatures are none.
+        // Two signatures are not accepted.
         let mut twice = signed.clone();
         twice.append(SIGNED, signature.parse().unwrap());
         assert_eq!(worker.check(NOW, &twice, b"plan"), Err(NotSigned::Missing));

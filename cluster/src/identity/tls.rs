@@ -1,8 +1,8 @@
 //! TLS between a driver and workers, and between workers: version 1.3, with certificates on both
 //! ends.
 //!
-//! In: an [`Identity`]. Out: configurations of rustls that know one authority, that of the
-//! identity, and nobody else in the world.
+//! In: an [`Identity`]. Out: configurations of rustls that trust only the authority of the
+//! identity.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::certificate::Identity;
 
-/// The protocol inside, which both ends name.
+/// The protocol inside TLS, which both ends name.
 const H2: &[u8] = b"h2";
 
 fn provider() -> Arc<CryptoProvider> {
@@ -44,7 +44,7 @@ impl Identity {
         &self.authority
     }
 
-    /// Another certificate, of somebody who believes this authority.
+    /// Another certificate, for a peer that trusts this authority.
     pub(crate) fn with_authority_of(&self, other: &Self) -> Self {
         Self { authority: self.authority.clone(), ..other.clone() }
     }
@@ -53,10 +53,10 @@ impl Identity {
 /// How a worker accepts connections.
 ///
 /// # Guarantee
-/// A connection that it yields is encrypted, and its client has a key that the authority signed.
+/// Every accepted connection is encrypted, and its client has a key that the authority signed.
 ///
 /// # Errors
-/// For an identity that is not one.
+/// If the identity is invalid.
 pub(crate) fn accepting(identity: &Identity) -> io::Result<Arc<ServerConfig>> {
     let clients = WebPkiClientVerifier::builder_with_provider(identity.roots()?, provider());
     let clients = clients.build().map_err(io::Error::other)?;
@@ -68,7 +68,7 @@ pub(crate) fn accepting(identity: &Identity) -> io::Result<Arc<ServerConfig>> {
         .with_single_cert(chain, key)
         .map_err(io::Error::other)?;
     config.alpn_protocols = vec![H2.to_vec()];
-    // Each connection shows its certificate anew.
+    // Each connection has to show its certificate again.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
@@ -76,11 +76,11 @@ pub(crate) fn accepting(identity: &Identity) -> io::Result<Arc<ServerConfig>> {
 /// How a driver or a worker connects to workers.
 ///
 /// # Guarantee
-/// A connection that it yields is encrypted, and its server has a key that the authority signed for
-/// the name that was asked for.
+/// Every connection is encrypted, and its server has a key that the authority signed for the
+/// requested name.
 ///
 /// # Errors
-/// For an identity that is not one.
+/// If the identity is invalid.
 pub(crate) fn connecting(identity: &Identity) -> io::Result<Arc<ClientConfig>> {
     let (chain, key) = identity.shown();
     let mut config = ClientConfig::builder_with_provider(provider())

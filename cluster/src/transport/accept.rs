@@ -1,7 +1,7 @@
 //! How a worker accepts connections: TLS first, then tonic.
 //!
-//! In: a listener, and a service. Out: the service, for those whose certificate the authority
-//! signed. A connection that does not show one in time ends, and keeps nobody else waiting.
+//! In: a listener, and a service. Out: the service, for clients whose certificate the authority
+//! signed. A connection that does not show one in time ends, and does not delay others.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -29,10 +29,10 @@ use super::{AHEAD, AHEAD_OF_ALL, FRAME, Gate};
 /// How long a connection may take to show its certificate.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The connections that may be about to show one.
+/// The most connections that have not shown a certificate yet.
 const BEGINNING: usize = 64;
 
-/// How often a client is asked whether it is there, and how long it may take to say so.
+/// How often a client is probed, and how long it may take to respond.
 const ALIVE: Duration = Duration::from_secs(20);
 
 /// A connection whose client has shown a certificate.
@@ -84,7 +84,7 @@ impl AsyncWrite for Secured {
     }
 }
 
-/// Accepts connections, and hands those on that show a certificate.
+/// Accepts connections, and passes on those that show a certificate.
 async fn accept(listener: TcpListener, tls: TlsAcceptor, secured: mpsc::Sender<Secured>) {
     let beginning = Arc::new(Semaphore::new(BEGINNING));
     while let Ok(permit) = Arc::clone(&beginning).acquire_owned().await {

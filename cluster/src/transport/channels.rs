@@ -1,7 +1,7 @@
-//! Channels to workers: TLS, and the driver's signature on what makes a worker run a plan.
+//! Channels to workers: TLS, and the driver's signature on requests that make a worker run a plan.
 //!
-//! In: the URL of a worker, `https://NAME@HOST:PORT/`. Out: a channel to whoever shows a
-//! certificate for that name there. Channels are kept, and connect again when they are lost.
+//! In: the URL of a worker, `https://NAME@HOST:PORT/`. Out: a channel to a server at that address
+//! with a certificate for that name. Channels are kept, and reconnect when they are lost.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,10 +36,10 @@ use crate::identity::{Identity, Signer, connecting};
 /// How long a connection may take to begin.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the other end is asked whether it is there, and how long it may take to say so.
+/// How often the other end is probed, and how long it may take to respond.
 const ALIVE: Duration = Duration::from_secs(20);
 
-/// Why a worker is not reached, as a sentence without a full stop.
+/// Why a worker cannot be reached, as a sentence without a full stop.
 #[derive(Debug, Clone)]
 pub(crate) struct NotReached(String);
 
@@ -85,7 +85,7 @@ impl Service<Request<Body>> for Signing {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let signer = self.signer.clone().filter(|_| request.uri().path() == RUN);
-        // The one that is ready takes this request.
+        // The instance that is ready handles this request.
         let next = self.channel.clone();
         let mut channel = std::mem::replace(&mut self.channel, next);
         let worker = Arc::clone(&self.worker);
@@ -111,7 +111,7 @@ pub(crate) struct Channels {
     open: Arc<Mutex<HashMap<Url, Signing>>>,
 }
 
-/// Neither keys nor addresses are shown.
+/// Shows neither keys nor addresses.
 impl fmt::Debug for Channels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Channels").finish_non_exhaustive()
@@ -122,7 +122,7 @@ impl Channels {
     /// Channels of this identity, which signs plans if it is a driver's.
     ///
     /// # Errors
-    /// For an identity that is not one.
+    /// If the identity is invalid.
     pub(crate) fn new(identity: &Identity, signer: Option<Signer>) -> io::Result<Self> {
         Ok(Self { tls: connecting(identity)?, signer, open: Arc::default() })
     }
@@ -176,10 +176,10 @@ impl Channels {
         Ok(Signing { channel, worker: name.into(), signer: self.signer.clone() })
     }
 
-    /// The version of a worker, which has to be there.
+    /// The version of a worker.
     ///
     /// # Errors
-    /// If it is not reached, or shows no certificate of the authority for its name.
+    /// If it cannot be reached, or has no certificate of the authority for its name.
     pub(crate) async fn version(&self, worker: &Url) -> Result<String, NotReached> {
         let channel = self.channel(worker).await?;
         let mut client = create_worker_client(BoxCloneSyncChannel::new(channel));
@@ -196,7 +196,7 @@ impl Channels {
     }
 }
 
-/// The cause at the bottom of an error: what the system or TLS said.
+/// The cause at the bottom of an error, from the system or TLS.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {

@@ -1,7 +1,7 @@
 //! The first message of a request, before tonic reads it.
 //!
 //! In: the body of a request. Out: the bytes of its first message, and a body that begins with the
-//! same bytes. A message has five bytes before it: whether it is compressed, which it never is
+//! same bytes. Five bytes precede a message: a flag whether it is compressed, which is never set
 //! here, and its length.
 
 use std::future::poll_fn;
@@ -13,14 +13,14 @@ use http_body::{Body as _, Frame, SizeHint};
 use tonic::Status;
 use tonic::body::Body;
 
-/// The most bytes of a first message: a plan has some thousands, and names every file that it
+/// The most bytes of a first message. A plan has some thousand bytes, and names every file that it
 /// reads.
 pub(crate) const LARGEST: usize = 64 << 20;
 
 /// The bytes before a message.
 const PREFIX: usize = 5;
 
-/// A body of which a part was read.
+/// A body whose beginning was read.
 #[derive(Debug)]
 struct Again {
     read: Option<Bytes>,

@@ -1,11 +1,11 @@
-//! The gate before a worker's service: what makes the worker run a plan passes it with the driver's
-//! signature, and nothing else does.
+//! The gate before a worker's service: a request to run a plan passes only with the driver's
+//! signature.
 //!
-//! In: a request of somebody whose certificate the authority signed. Out: the same request for the
-//! service, or a refusal. The service is reached through the gate alone, and the gate knows its
-//! requests by name: one that it does not know is refused.
+//! In: a request of a client whose certificate the authority signed. Out: the same request for the
+//! service, or a refusal. The service can be reached only through the gate. The gate knows requests
+//! by name, and refuses unknown ones.
 //!
-//! | request | who may |
+//! | request | allowed for |
 //! |---|---|
 //! | run a plan | the driver: its first message is signed, for this worker and once |
 //! | rows of a task | the driver and workers of the authority |
@@ -76,7 +76,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The one that is ready serves this request.
+        // The instance that is ready handles this request.
         let next = self.service.clone();
         let mut service = std::mem::replace(&mut self.service, next);
         let checker = Arc::clone(&self.checker);

@@ -1,7 +1,7 @@
 //! Connections between a driver and workers, and between workers.
 //!
 //! In: an identity, and the addresses of workers. Out: channels that tonic uses, over TLS 1.3 with
-//! certificates on both ends, and a gate before each worker's service that lets through what the
+//! certificates on both ends, and a gate before each worker's service, which admits plans that the
 //! driver signed.
 //!
 //! ```text
@@ -24,18 +24,18 @@ pub(crate) use gate::Gate;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The request that makes a worker run a plan, which is in its first message.
+/// The request to run a plan, which is in its first message.
 const RUN: &str = "/worker.WorkerService/CoordinatorChannel";
 
-/// The request for the rows of a task whose plan is there.
+/// The request for the rows of a task whose plan has arrived.
 const ROWS: &str = "/worker.WorkerService/ExecuteTask";
 
 /// The request for the version of a worker.
 const VERSION: &str = "/worker.WorkerService/GetWorkerInfo";
 
-/// The bytes of rows that may be on their way to whoever asked for them, in one stream and in all
-/// of a connection: with the 64 KiB of HTTP/2, each block of rows would wait for a word from the
-/// other end.
+/// The bytes of rows that may be sent before the receiver confirms them, in one stream and in all
+/// streams of a connection. With the 64 KiB of HTTP/2, each block of rows would wait for a
+/// confirmation.
 const AHEAD: u32 = 1 << 20;
 const AHEAD_OF_ALL: u32 = 8 << 20;
 

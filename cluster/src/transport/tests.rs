@@ -1,4 +1,4 @@
-//! Who reaches a worker, and what it runs: connections and requests of those who should not.
+//! Connections and requests that a worker must refuse.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -87,7 +87,7 @@ impl http_body::Body for Whole {
     }
 }
 
-/// How a worker answers a request that is sent as it is.
+/// The response of a worker to a request, which is sent unchanged.
 async fn answered(channels: &Channels, worker: &Url, request: Request<Body>) -> Code {
     let mut channel = channels.channel(worker).await.unwrap().channel;
     std::future::poll_fn(|context| channel.poll_ready(context)).await.unwrap();
@@ -100,14 +100,14 @@ async fn signed_by(signer: &Signer, worker: &str, message: &[u8]) -> Request<Bod
     signed(signer, worker, request(RUN, message)).await.unwrap()
 }
 
-/// The same headers over another message.
+/// The same headers with another message.
 fn over(request: &Request<Body>, message: &[u8]) -> Request<Body> {
     let mut other = self::request(RUN, message);
     *other.headers_mut() = request.headers().clone();
     other
 }
 
-/// The gate lets this through, and the service says in its own words that it holds no plan.
+/// The gate admits this, and the service responds that it has no plan.
 const PASSED: Code = Code::InvalidArgument;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,7 +135,7 @@ async fn a_worker_runs_what_its_driver_signed_for_it_once() {
     expired.headers_mut().insert(SIGNED, signature.parse().unwrap());
     assert_eq!(answered(&driver, &w1, expired).await, refused, "expired");
 
-    // A message that is cut short, or compressed, is none.
+    // A message that is truncated or compressed is refused.
     for bytes in [&b"\0\0\0\0\x09x"[..], b"\x01\0\0\0\0"] {
         let mut cut = request(RUN, b"");
         *cut.body_mut() = Body::new(Whole(Some(Bytes::copy_from_slice(bytes))));
@@ -143,8 +143,8 @@ async fn a_worker_runs_what_its_driver_signed_for_it_once() {
     }
 }
 
-/// A worker of the same authority may ask for rows. It gives nobody a plan, and neither does the
-/// driver's certificate without the driver's key for plans.
+/// A worker of the same authority may ask for rows, but cannot send a plan. Neither can a client
+/// with the driver's certificate but without the driver's key for plans.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_is_not_enough_to_have_a_plan_run() {
     let stage = Stage::new();
@@ -163,30 +163,31 @@ async fn a_certificate_is_not_enough_to_have_a_plan_run() {
     }
 }
 
-/// Who has another authority's certificate reaches nothing, on either end.
+/// A client with a certificate of another authority reaches nothing, on either end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_without_a_certificate_of_the_authority_reaches_a_worker() {
     let (stage, foreign) = (Stage::new(), Stage::new());
     let w1 = stage.worker("w1").await;
     assert!(stage.channels().version(&w1).await.is_ok());
-    // A foreign driver does not believe the worker.
+    // A foreign driver does not trust the worker.
     let error = foreign.channels().version(&w1).await.unwrap_err().to_string();
     assert!(
         error.contains("the worker w1 at 127.0.0.1:")
             && error.contains("does not show the certificate"),
         "{error}"
     );
-    // If it did, the worker would not believe it.
+    // Even if it did, the worker would not trust it.
     let authority = stage.driver.identity.with_authority_of(&foreign.driver.identity);
     let error = Channels::new(&authority, None).unwrap().version(&w1).await.unwrap_err();
     assert!(error.to_string().contains("worker w1"), "{error}");
-    // Nor does a certificate whose time is over help.
+    // An expired certificate does not help either.
     let long_ago = chrono::DateTime::from_timestamp(1_600_000_000, 0).unwrap();
     let old = stage.authority.worker_from("w3", &stage.driver.plans, long_ago).unwrap();
     assert!(Channels::new(&old.identity, None).unwrap().version(&w1).await.is_err());
 }
 
-/// The certificate of one worker is not good for another, and a driver's is good for no worker.
+/// The certificate of one worker is not valid for another, and a driver's is not valid for any
+/// worker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_is_who_its_certificate_says() {
     let stage = Stage::new();
@@ -200,7 +201,7 @@ async fn a_worker_is_who_its_certificate_says() {
     assert!(stage.channels().version(&posing).await.is_err());
 }
 
-/// Whether a worker speaks with a client by this version, which believes the authority of an
+/// Whether a worker speaks with a client of this TLS version, which trusts the authority of an
 /// identity and may show its certificate.
 async fn speaks(
     identity: &Identity,
@@ -245,8 +246,8 @@ async fn a_worker_answers_no_client_without_tls_or_a_certificate() {
     plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer).await;
-    // An alert of TLS at most.
+    // At most a TLS alert.
     assert!(answer.len() <= 7 && answer.first().is_none_or(|first| *first == 0x15), "{answer:?}");
-    // It still serves the others.
+    // It still serves other clients.
     assert!(stage.channels().version(&w1).await.is_ok());
 }
