@@ -248,7 +248,7 @@ fn ticks_of(facts: &Facts, data_type: &DataType) -> Option<Ticks> {
     if let Some(KeySource::Ticks(ticks)) = &facts.keys {
         return Some(*ticks);
     }
-    // Here the range is only that of the type, and no owner declared it as a useful one.
+    // This is only the range of the type. No owner declared it as a useful range.
     if !data_type.is_numeric() && Some(&facts.range) == type_range(data_type).as_ref() {
         return None;
     }

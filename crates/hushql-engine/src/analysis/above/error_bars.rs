@@ -38,8 +38,8 @@ pub(crate) struct ErrorBars {
     plan: LogicalPlan,
     /// For each output, the index of the column with its error.
     places: Vec<Option<usize>>,
-    /// For each result, count the released numbers on which it depends. These are the distinct
-    /// counts. The counts of the interval ends that the query asks for come first.
+    /// The distinct counts of released numbers that results depend on. The counts of the interval
+    /// ends that the query asks for come first.
     among: Vec<u64>,
 }
 
@@ -125,8 +125,8 @@ impl ErrorBars {
         &self.places
     }
 
-    /// For each result, count the released numbers on which it depends. These are the distinct
-    /// counts, in the order of the columns behind a released table.
+    /// The distinct counts of released numbers that results depend on, in the order of the columns
+    /// behind a released table.
     pub(crate) fn among(&self) -> &[u64] {
         &self.among
     }

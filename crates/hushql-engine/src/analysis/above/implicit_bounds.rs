@@ -46,8 +46,8 @@ use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 /// its bounds has found them.
 ///
 /// # Guarantee
-/// The result is that of `analyze` on the query as it was written, or with some of its releases
-/// replaced as [`rewritten`] does, at no larger cost.
+/// The result is that of `analyze` on the query as it was written, or on the query with some
+/// releases replaced by [`rewritten`]. The cost is no larger.
 ///
 /// # Errors
 /// The errors of `analyze`.

@@ -1,11 +1,11 @@
 //! Computations on released values: NULL in place of a failure, or of a number that wraps around.
 //!
-//! In: the public plan of a query. Out: the same plan, which returns NULL for arithmetic on numbers
-//! and dates whose result does not fit or is not finite, or whose divisor is zero; for casts that
-//! fail; for square roots of negative numbers; and for calls of other functions on the rows on
-//! which they fail (`functions`: `decided`). Integers are added up in a wider type. Noise alone can
-//! make a released count large, zero or negative. Without these changes, the query would then fail
-//! after it was paid for, or return a wrong number.
+//! In: the public plan of a query. Out: the same plan, with NULL for these results: arithmetic on
+//! numbers and dates that does not fit, is not finite or divides by zero; casts that fail; square
+//! roots of negative numbers; calls of other functions on rows on which they fail (`functions`:
+//! `decided`). Integers are added up in a wider type. Noise alone can make a released count large,
+//! zero or negative. Without these changes, the query would then fail after it was paid for, or
+//! return a wrong number.
 //!
 //! ```text
 //! sum / n                sum / n, or NULL

@@ -57,7 +57,7 @@ pub(crate) fn estimated(
         .map_err(|e| internal(&e))
 }
 
-/// The call of an estimate, if it is one.
+/// The call of `RR_COUNT`, if the expression is one.
 fn call(expr: &Expr) -> Option<&AggregateFunction> {
     match expr {
         Expr::AggregateFunction(call) if call.func.name() == RR_COUNT => Some(call),

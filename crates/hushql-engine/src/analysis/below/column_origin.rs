@@ -27,8 +27,8 @@ pub(crate) struct Trace {
     pub(crate) raw: Option<Raw>,
     /// The private table's column that holds these values.
     pub(crate) origin: Option<Origin>,
-    /// The number of the scan that it comes from. In one row here, all columns from one scan belong
-    /// to one row of the table.
+    /// The number of the scan that it comes from. Within one row here, all columns from one scan
+    /// come from one row of the table.
     pub(crate) reading: usize,
     /// The plan of public rows that it comes from, and its name there.
     pub(crate) public: Option<(Arc<LogicalPlan>, Column)>,
@@ -40,7 +40,7 @@ pub(crate) struct Trace {
     /// True if an outer join made it NULL on the rows without a match. The origin then holds only
     /// for the other rows.
     pub(crate) padded: bool,
-    /// True if such a padded column is the unit on the rows with a match.
+    /// True if a padded column is the unit on the rows with a match.
     pub(crate) unit_or_null: bool,
     /// How it was computed. On every row it is NULL, or has the value of this definition for some
     /// row below.

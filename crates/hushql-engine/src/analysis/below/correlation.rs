@@ -228,9 +228,10 @@ pub(super) fn single_row(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>> {
 /// and returns these conditions on its result.
 ///
 /// # Guarantee
-/// For each outer row, the groups that meet the conditions are the groups of the aggregate over the
-/// rows that meet them: all rows of one group have the same value in each compared column, and
-/// equal values form one group. Floats are refused, because two equal floats can form two groups.
+/// For each outer row, take the groups that meet the conditions. They are the groups of the
+/// aggregate over the rows that meet these conditions, because all rows of one group have the same
+/// value in each compared column, and equal values form one group. Floats are refused, because two
+/// equal floats can form two groups.
 pub(super) fn by_keys(aggregate: &Aggregate, below: Correlated) -> Result<Correlated, NotAnalyzed> {
     let around: &DFSchema = below.rows.schema();
     let calls = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);

@@ -114,7 +114,7 @@ impl Walk<'_> {
                 .position(|next| self.basis(&flow, next, &pool.between(&flow, next)).is_some());
             let next = rest.remove(next.unwrap_or(0));
             flow = self.both_private(flow, next, pool)?;
-            // Public rows with further conditions on a private table that is joined later are
+            // If public rows also have conditions on a private table that is joined later, they are
             // joined after it, because each row then matches fewer of them.
             while let Some(i) =
                 public.iter().position(|p| pool.connects(p, &flow) && !pool.connects_any(p, &rest))

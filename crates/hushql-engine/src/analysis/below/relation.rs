@@ -2,8 +2,8 @@
 //!
 //! In: the relations of the operators below. Out: a [`PrivateRelation`]: the plan with total
 //! expressions, facts about every column, the owner of the rows, and the hidden columns that
-//! identify the unit of each row. One property holds for every relation of private rows, whichever
-//! operators produced it:
+//! identify the unit of each row. One property holds for every relation of private rows, no matter
+//! which operators produced it:
 //!
 //! *If a unit is removed from the database, exactly its rows disappear from the relation; all
 //! others stay as they are.* The bounding operator on top then limits what one unit contributes.

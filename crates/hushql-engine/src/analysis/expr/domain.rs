@@ -1,12 +1,12 @@
 //! The scan of a private table: enforces the declarations of the catalog on its columns, row by
 //! row.
 //!
-//! In: a table's declaration. Out: for each column, an expression whose values lie in the declared
-//! domain whatever the file contains, and the facts that follow. Numbers out of range are clamped.
-//! Texts that are not listed become NULL, NaN becomes NULL, and −0.0 becomes 0.0. Values on which
-//! kernels fail become NULL: dates beyond the years that date functions can handle, decimals with
-//! too many digits, and texts of more than 64 KiB. WHERE and all other expressions only see these
-//! values.
+//! In: a table's declaration. Out: for each column, an expression whose values always lie in the
+//! declared domain, for any contents of the file, and the facts that follow. Numbers out of range
+//! are clamped. Texts that are not listed become NULL, NaN becomes NULL, and −0.0 becomes 0.0.
+//! Values on which kernels fail become NULL: dates beyond the years that date functions can handle,
+//! decimals with too many digits, and texts of more than 64 KiB. WHERE and all other expressions
+//! only see these values.
 
 use std::sync::Arc;
 

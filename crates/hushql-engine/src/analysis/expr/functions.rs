@@ -405,7 +405,7 @@ fn labelled(
     Ok(Facts { keys, ..facts })
 }
 
-/// Whole numbers: each one in their range is a key, if floats represent all of them exactly.
+/// Whole numbers: every number in their range is a key, if floats represent each of them exactly.
 fn whole_numbers(facts: Facts, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     let digits = match type_of(whole, &scope.schema)? {
         DataType::Float64 => 53,

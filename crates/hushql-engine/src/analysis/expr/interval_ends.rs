@@ -16,11 +16,11 @@ use crate::analysis::expr::shape::readable;
 use crate::functions::{IntervalEnd, interval_end};
 use crate::refusal::{Reason, Refusal};
 
-/// A call: which end of which number's interval.
+/// A call of `error_low` or `error_high`: the end, and the number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndCall {
     pub(crate) end: IntervalEnd,
-    /// The number whose interval it is.
+    /// The number whose interval has this end.
     pub(crate) of: Expr,
 }
 
@@ -48,8 +48,7 @@ impl EndCall {
 pub(crate) struct CalledEnds {
     /// The plan.
     pub(crate) plan: LogicalPlan,
-    /// For each call, count the released numbers on which it depends. These are the distinct
-    /// counts, ascending.
+    /// The distinct counts of released numbers that the calls depend on, ascending.
     pub(crate) among: Vec<u64>,
     /// The calls, each once.
     pub(crate) told: Vec<EndTold>,

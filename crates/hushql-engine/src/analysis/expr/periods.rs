@@ -99,8 +99,8 @@ pub(crate) fn first_and_last(
 }
 
 /// The labels that a function of [`is_date_label`](crate::functions::is_date_label) returns for
-/// moments of this type with these facts, in the order in which they first occur; `None` if there
-/// are too many.
+/// moments of this type with these facts. They are in the order of their first occurrence. `None`
+/// if there are too many.
 ///
 /// If labels have no year and the range is not narrow, they are the labels of 28 years, which
 /// contain every kind of year.

@@ -58,8 +58,7 @@ impl Grain {
         }
     }
 
-    /// True if values that tell all results of this grain apart also tell those of the other grain
-    /// apart.
+    /// True if the values that are tried for this grain are also enough for the other one.
     pub(crate) fn decides(self, other: Self) -> bool {
         self.and(other) == self
     }
@@ -81,12 +80,12 @@ impl Grain {
         (step > 0).then(|| Some(step.into()))
     }
 
-    /// A part of a piece of moments that contains all values of a recurring grain: a day, 28 years,
-    /// or 400 years. `None` if the grain does not recur.
+    /// A section of a piece of moments in which a recurring grain has all its values: a day, 28
+    /// years, or 400 years. `None` if the grain does not recur.
     ///
     /// # Guarantee
-    /// An expression of this grain has the same values on the part as on the piece, if it has one
-    /// result per period of the piece.
+    /// An expression of this grain has the same values in the section as in the piece, if it has
+    /// one result per period of the piece.
     pub(crate) fn cycle(
         self,
         (lo, hi): (i128, i128),

@@ -204,7 +204,7 @@ struct Told<'a> {
     left_out: Vec<&'a Expr>,
 }
 
-/// Values of a column that include one for each result of some expressions, and of as many
+/// Chooses values of a column: at least one for each result of the expressions, and of as many
 /// conditions as possible.
 fn told<'a>(
     column: &Column,
@@ -245,8 +245,8 @@ fn told<'a>(
 /// NULL is among its own keys.
 ///
 /// # Guarantee
-/// On every row of the scope, the expressions have one of these combinations, or one of them is
-/// NULL or NaN without having such a key. The combinations depend only on the query, the
+/// On every row of the scope, the expressions have one of these combinations; or one of them is
+/// NULL or NaN, and this is not among its keys. The combinations depend only on the query, the
 /// declarations and public rows.
 pub(crate) fn joint_keys(
     exprs: &[Expr],

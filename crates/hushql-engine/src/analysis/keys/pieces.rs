@@ -2,8 +2,8 @@
 //! constant has one result.
 //!
 //! In: a column with many ordered values, and the expressions that are compared with constants.
-//! Out: values of the column. For each result that an expression has on a row that meets the
-//! conditions, they include at least one value.
+//! Out: values of the column, at least one for each result of an expression on rows that meet the
+//! conditions.
 //!
 //! ```text
 //! d from 1900 to 9999, WHERE d BETWEEN '2024-01-01' AND '2024-01-31' OR d = '9999-12-31'

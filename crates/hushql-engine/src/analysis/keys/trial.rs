@@ -147,8 +147,8 @@ impl<'a> Trial<'a> {
         exact(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
     }
 
-    /// An expression that is true where a CASE of `expr` chooses NULL, also for an atom that is
-    /// NULL. It is false if there is no CASE.
+    /// An expression that is true where a CASE of `expr` chooses NULL, even if an atom is NULL
+    /// there. It is false if there is no CASE.
     ///
     /// `CASE WHEN age < 18 THEN 'minor' WHEN age >= 18 THEN 'adult'
     /// END` chooses NULL for an unknown age, as it does without conditions (`makes_null`).
@@ -189,10 +189,10 @@ impl<'a> Trial<'a> {
         chosen.filter(|_| walked.is_ok()).unwrap_or_else(|| lit(false))
     }
 
-    /// The combinations that meet the conditions, and an expression that is true if NULL counts in
-    /// a combination: every atom that is NULL has NULL among its keys or is named in a condition. A
-    /// condition such as IS NULL makes NULL a key, because it lets NULL pass. Conditions that the
-    /// atoms do not decide are ignored.
+    /// The combinations that meet the conditions, and an expression that tells whether NULL counts
+    /// in a combination. It counts if every atom that is NULL has NULL among its keys or is named
+    /// in a condition. A condition such as IS NULL makes NULL a key, because it lets NULL pass.
+    /// Conditions that the atoms do not decide are ignored.
     pub(super) fn passing(&self, conditions: &[Expr]) -> Option<(LogicalPlanBuilder, Expr)> {
         let is_decided = |condition: &&Expr| {
             parts_of(condition) <= MOST_PARTS

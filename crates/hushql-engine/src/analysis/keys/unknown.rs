@@ -1,8 +1,8 @@
 //! Which queries may ask for groups with undeclared keys.
 //!
 //! In: the releases of a GROUP BY, and whether its keys are public. Out: nothing, or a refusal.
-//! Unknown groups can only release numbers with a δ, and options about unknown groups need unknown
-//! groups. `measure/unknown_partitions` hides the groups of few units.
+//! Unknown groups can only release numbers, and only with a δ. Options about unknown groups are
+//! refused if there are none. `measure/unknown_partitions` hides the groups of few units.
 //!
 //! ```text
 //! GROUP BY zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)      accepted

@@ -81,7 +81,7 @@ pub(crate) fn read_joint(
         return Err(Refusal::new(
             Reason::Operand,
             text,
-            "one person can remove a pair that others share, and with it any distance from the means",
+            "one person can remove a pair that others share, at any distance from the means",
             "the aggregate without DISTINCT",
         )
         .into());

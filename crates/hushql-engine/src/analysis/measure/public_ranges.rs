@@ -25,8 +25,8 @@ use crate::analysis::expr::total;
 use crate::analysis::recursion::deeper;
 use crate::functions::without_nan;
 
-/// The rows, with ranges for public columns that have none, if arguments or filters of some calls
-/// read them.
+/// The rows, with ranges for public columns without a range that arguments or filters of the calls
+/// read.
 ///
 /// # Guarantee
 /// On every row each such column is NULL, NaN, or in its range. The ranges depend only on the

@@ -41,7 +41,7 @@ pub(crate) fn spread(
         return Err(Refusal::new(
             Reason::Operand,
             text,
-            "one person can remove a value that others share, and with it any distance from the mean",
+            "one person can remove a value that others share, at any distance from the mean",
             "the aggregate without DISTINCT",
         )
         .into());

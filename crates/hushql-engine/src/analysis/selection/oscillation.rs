@@ -67,9 +67,9 @@ pub(crate) struct Oscillation {
 /// # Guarantee
 /// Take any row that reaches the scores. The most and the least that it adds to the score of a
 /// candidate differ by at most this number. (A row adds 0 to a candidate for which it does not
-/// count.) Every such row has in each column NULL or a whole number of the range that the scan and
-/// the filters enforce, and each of these rows is tried, by the functions that run on rows. The
-/// result depends only on the query and the declarations.
+/// count.) In each column, every such row has NULL or a whole number of the range that the scan and
+/// the filters enforce. Each of these rows is tried, by the functions that run on rows. The result
+/// depends only on the query and the declarations.
 pub(crate) fn oscillation(
     scored: &[Scored],
     kind: &Input,

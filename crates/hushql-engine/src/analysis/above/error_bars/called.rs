@@ -86,12 +86,12 @@ pub(crate) fn with_called_ends(
 struct Replacing<'a> {
     parts: &'a [PrivateAggregate],
     carrier: Carrier<'a>,
-    /// The released values that decide which rows are shown, without values that only the calls
-    /// read; `None` if they are not known.
+    /// The released values that decide which rows are shown. Values that only the calls read do not
+    /// count. `None` if they are not known.
     decides: Option<Vec<Field>>,
     decides_by_ends: Option<Vec<Field>>,
-    /// For each replaced call, in the order of the walk, the count of numbers on which it depends,
-    /// if it is known by now.
+    /// For each replaced call, in the order of the walk: how many numbers it depends on, if this is
+    /// known by now.
     levels: Option<&'a [u64]>,
     /// The same counts, as this pass finds them.
     numbers: Vec<u64>,
@@ -188,8 +188,8 @@ impl Replacing<'_> {
         worth
     }
 
-    /// The count of released numbers for the next call. `before` is the number of earlier calls of
-    /// its node.
+    /// How many released numbers the next call depends on. `before` is the number of earlier calls
+    /// of its node.
     fn next_level(&self, before: usize) -> u64 {
         let at = self.numbers.len() + before;
         self.levels.and_then(|levels| levels.get(at)).copied().unwrap_or(1)

@@ -21,7 +21,7 @@ pub(super) enum IntervalEnds {
     Within(Box<Span>),
 }
 
-/// Two ends, of type DOUBLE, and the count of released numbers on which they depend.
+/// Two ends, of type DOUBLE, and how many released numbers they depend on.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) lo: Expr,
@@ -312,8 +312,8 @@ fn called(
     }
 }
 
-/// The lower ends of some expressions, their upper ends, and the count of numbers on which these
-/// depend together.
+/// The lower ends of some expressions, their upper ends, and how many numbers they depend on
+/// together.
 fn ends_of_all(
     args: &[Expr],
     both: &dyn Fn(&Expr) -> Option<Span>,

@@ -33,7 +33,7 @@ pub(super) struct Carried {
     pub(super) known: Vec<Option<ColumnError>>,
 }
 
-/// A column whose ends are wanted, and the count of released numbers on which the result depends.
+/// A column whose ends are wanted, and how many released numbers the result depends on.
 pub(super) type Want = (usize, u64);
 
 /// Carries the ends of columns through a plan.
@@ -449,7 +449,7 @@ pub(super) fn in_order(
     Some(LogicalPlan::Projection(plan))
 }
 
-/// A released table, followed by the ± of each measure for each count of numbers.
+/// A released table, followed by the ± of each measure, once for each count in `among`.
 pub(super) fn with_errors(part: &PrivateAggregate, among: &[u64]) -> SchemaRef {
     let released = part.released_schema();
     let measures = part.measures().len();
