@@ -68,7 +68,7 @@ fn rounded(numbers: &[f64], sum: f64, nonnegative: bool) -> Vec<f64> {
     let remainder = |at: &usize| numbers.get(*at).map_or(0.0, |number| number - number.floor());
     order.sort_by(|a, b| remainder(b).total_cmp(&remainder(a)).then(a.cmp(b)));
     if missing < 0 && nonnegative {
-        // Clamping and floats made the sum too large. Numbers are lowered, smallest remainders
+        // The rounding of floats made the sum too large. Numbers are lowered, smallest remainders
         // first: at first by 1 each, then as far as possible.
         for most in [1, i128::MAX] {
             for at in order.iter().rev() {

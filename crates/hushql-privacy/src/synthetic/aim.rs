@@ -187,8 +187,9 @@ impl Fitted {
         }
     }
 
-    /// Keeps a round. Earlier rounds lose the candidates that competed again. The oldest are
-    /// dropped until all kept rounds together are at most as large as four models.
+    /// Keeps a round. Earlier rounds keep their winners, and lose all other candidates that
+    /// competed again. The oldest rounds are dropped until all kept rounds together are at most as
+    /// large as four models.
     fn keep(&mut self, round: Round, most_bytes: usize) {
         let again: BTreeSet<&ColumnSet> = round.candidates.iter().map(|c| &c.columns).collect();
         for earlier in &mut self.rounds {

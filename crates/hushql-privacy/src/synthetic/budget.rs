@@ -67,8 +67,8 @@ impl Schedule {
     ///
     /// # Guarantee
     /// All shares together, with those of the first measurements, never exceed the budget. A round
-    /// takes the whole rest if the rest is less than two rounds. Every other round takes at least
-    /// as much as the first, so the rounds end.
+    /// takes the whole rest if the rest is less than two rounds. Every round takes at least as
+    /// much as the first, so the rounds end.
     pub(super) fn next(&mut self) -> Option<Shares> {
         if self.is_over {
             return None;

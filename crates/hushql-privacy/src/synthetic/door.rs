@@ -358,8 +358,8 @@ impl<'a> Door<'a> {
     ///
     /// # Guarantee
     /// As private as the share, for the range that [`range`] derives. The set of candidates that
-    /// the model answers is a function of released values. If there is only one, it is chosen
-    /// without a draw, and without reading the rows.
+    /// the model answers is a function of released values. A single candidate is chosen without a
+    /// draw, and without reading the rows.
     ///
     /// # Errors
     /// [`Failed`] when the share exceeds the rest of the budget, the rows cannot be counted, there

@@ -195,7 +195,7 @@ pub enum VaultError {
     },
     /// A role has changed its password as often today as allowed.
     #[error(
-        "a role changes its password at most {most} times a day: its owner can, ALTER ROLE … PASSWORD"
+        "a role can change its password {most} times a day: ask the owner to write ALTER ROLE … PASSWORD"
     )]
     EnoughPasswords {
         /// The limit for one day.

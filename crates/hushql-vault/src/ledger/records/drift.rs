@@ -21,7 +21,7 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::answers;
 use crate::ledger::records::chain::Witness;
 
-/// The mechanism of an entry that notes such a table.
+/// The mechanism of an entry that notes a table whose files do not fit.
 pub(crate) const DRIFT: &str = "DRIFT";
 
 /// The index of the notes.
