@@ -71,7 +71,6 @@ impl Law {
     /// variance σ² + τ², with ε ≤ 4·exp(−2π²σ²τ²/(σ² + τ²)) (Poisson's summation). Here ε is at
     /// most 10⁻⁶ divided by the number of groups, so the density of all groups together is off by
     /// at most 10⁻⁵.
-    /// 10⁻⁵ at most.
     fn between(self, groups: usize) -> Option<f64> {
         match self {
             Self::Laplace(scale) => {

@@ -30,8 +30,7 @@ const BITS: u32 = 160;
 /// logarithm of this is linear in ρ. Each logarithm in it is enclosed by rationals, and rounded so
 /// that ρ gets smaller. Every α is a valid witness, so nothing depends on the float search for the
 /// best one: an error of 10⁻¹² in α costs 10⁻²⁴ of ρ, because the optimum is flat. Source: Canonne,
-/// Kamath,
-/// Steinke 2020, the optimised conversion.
+/// Kamath, Steinke 2020, the optimised conversion.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when the search finds no ρ > 0 that implies (ε, δ).
@@ -54,8 +53,7 @@ pub fn largest_rho(epsilon: &Epsilon, delta: &Delta) -> Result<Rational, Mechani
 /// ρ-zCDP implies (ε, δ)-DP: ε is at least αρ + (α·ln(1−1/α) − ln(α−1) − ln δ)/(α−1) for one
 /// rational α > 1, with logarithms enclosed and rounded up. Every α is valid; the float search only
 /// looks for the best one. The result is 0 for ρ = 0. Source: Canonne, Kamath, Steinke 2020, the
-/// optimised
-/// conversion.
+/// optimised conversion.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] for a ρ that is negative or beyond the range of floats.

@@ -45,11 +45,10 @@ impl Gaussian {
     /// independent noise is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the smallest grid point
     /// with Δ₂²/2σ² ≤ ρ, for a ρ certified by the conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α
     /// ≤ δ. If one value changes and this σ is below 2¹², a smaller σ suffices: the smallest point,
-    /// ≤ δ. If one value changes and this σ is below 2¹², a smaller σ suffices: the smallest point,
     /// up to a relative 2⁻¹⁶, at which an upper bound of the exact δ is at most δ. If several
     /// values change, or one in larger steps, σ is what `space::variance` proves, if that is
-    /// smaller. With Δ₂ = 0 there
-    /// is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
+    /// smaller. With Δ₂ = 0 there is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised
+    /// conversion and theorem 7.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.

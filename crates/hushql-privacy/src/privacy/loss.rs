@@ -82,7 +82,6 @@ fn rounded_up(part: BigInt, whole: &BigInt) -> Rational {
 /// addition.
 ///
 /// Every release has a ρ. A release that was calibrated to a ρ alone has no (ε, δ).
-/// was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     approximate: Option<(Rational, Rational)>,

@@ -65,7 +65,7 @@ pub struct Run {
 ///
 /// # Guarantee
 /// P(i, j) ∝ weight_i·exp(−rate·(gap_i + j·fall_i)) with rate = `rate_num / rate_den`, exactly, for
-/// runs. A `rate_den` of 0 means an infinite rate: the draw is by weight among the best. The
+/// all runs. A `rate_den` of 0 means an infinite rate: the draw is by weight among the best. The
 /// expected number of attempts is below e for all runs. The time grows with the number of runs, and
 /// does not depend on the number of candidates.
 ///

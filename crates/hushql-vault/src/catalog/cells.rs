@@ -3,7 +3,6 @@
 //! In: declarations. Out: the cells of the people of a unit domain, or why a column makes none.
 //! Each unit is in exactly one cell: the value of its row in that column. So a release about one
 //! cell costs the other cells nothing. Unlisted values and NULL belong to the cell *other*.
-//! cell *other*.
 //!
 //! ```text
 //! customers (id UNIQUE, region IN ('Oslo', 'Rome'))    PARTITION BY region    cells: 'Oslo', 'Rome', other

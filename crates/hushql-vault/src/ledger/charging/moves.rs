@@ -27,7 +27,6 @@ use crate::ledger::records::chain::Witness;
 /// After `Ok`, every charge made while a table was in some unit domain counts for the table's
 /// present unit domain. Every budget shows the sum of the charges that count for its table's unit
 /// domain. No such sum has fallen.
-/// table's unit domain; no such sum has fallen.
 ///
 /// # Errors
 /// Errors of the change itself; [`CatalogError::Declaration`] if a link would lead to no unit;

@@ -36,7 +36,6 @@ CREATE INDEX ledger_drifts ON ledger (plan_hash, analyst) WHERE mechanism = 'DRI
 /// # Guarantee
 /// It depends on declarations and notes alone. A charge calls it in its own transaction, so it sees
 /// every note that precedes the charge.
-/// note is older than it.
 pub(crate) fn check<'a>(
     connection: &Connection,
     tables: impl IntoIterator<Item = &'a String>,
