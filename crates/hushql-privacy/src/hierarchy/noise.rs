@@ -22,7 +22,7 @@ pub enum Law {
     Gaussian(f64),
 }
 
-/// A law whose tail bounds the error of a number.
+/// The tail that bounds the error of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tail {
     /// The tail of a symmetric law whose density is log-concave.

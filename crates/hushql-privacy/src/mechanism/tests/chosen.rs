@@ -65,7 +65,7 @@ fn loss(
             let mut fewer = units.clone();
             fewer.remove(gone);
             for (j, (p, q)) in law(units).iter().zip(law(&fewer)).enumerate() {
-                // Smaller probabilities exceed the precision of doubles.
+                // Doubles are not precise enough for smaller probabilities.
                 if *p < 1e-200 || q < 1e-200 {
                     continue;
                 }

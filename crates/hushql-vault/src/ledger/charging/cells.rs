@@ -29,7 +29,7 @@ use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::sums::{CellOfPeople, EntrySum};
 
-/// A cell that a charge touches, and the amount requested there.
+/// A cell that a charge touches, or all cells, with the amount requested there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Landing {
     /// The cell; `None` for all cells.

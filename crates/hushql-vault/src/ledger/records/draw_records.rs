@@ -156,7 +156,7 @@ pub(crate) fn keep(
     let parameters = format!("charge={}", kept.charge);
     let entry = answers::entry(connection, (KEEP, parameters), analyst, statement, digest)?;
     let sequence = witness.append(connection, vec![entry])?;
-    // It belongs to an earlier role of the same name.
+    // A draw that is still here belongs to an earlier role of the same name.
     connection
         .execute("DELETE FROM kept_draw WHERE key = ?1 AND analyst = ?2", params![key, analyst])?;
     connection.execute(

@@ -161,7 +161,7 @@ mod tests {
         let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
         other.alter_role("lab", change).unwrap();
         assert_eq!(verifier(&vault), "two");
-        // A commit of something else.
+        // Another program commits something else.
         other.ensure_analyst("eve").unwrap();
         let catalogs = [vault.catalog().unwrap(), vault.catalog().unwrap()];
         assert!(Arc::ptr_eq(&catalogs[0], &catalogs[1]));
