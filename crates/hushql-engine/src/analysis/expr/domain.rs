@@ -36,7 +36,7 @@ pub struct DomainError(String);
 ///
 /// # Guarantee
 /// For every value that the column's type can hold, the expression's value is NULL or lies in the
-/// domain, and satisfies the facts.
+/// domain. The facts claim no more than that.
 ///
 /// # Errors
 /// [`DomainError`] if the domain's literals are not values of the column's type.

@@ -229,11 +229,11 @@ impl Choice {
     /// ε/k. If a unit is in C outer groups, each has ε/C. If a unit has M rows in total, the ranges
     /// of its changes to the selections' scores add up to at most M times the range of a row, so
     /// each selection may use ε with that range. `monotonic=false` uses twice the largest change
-    /// instead of the range. If rows were tried, the range is the largest difference between one
-    /// row's changes of two scores, and holds for changes in any direction: subtract from all
-    /// scores the middle of what a row adds to them. This shifts all scores by the same amount, so
-    /// it changes no choice, and twice the largest remaining change is that range. Exact; `None` on
-    /// overflow.
+    /// instead of the range, unless rows were tried. Then the range is the largest difference
+    /// between one row's changes of two scores, and holds for changes in any direction: subtract
+    /// from all scores the middle of what a row adds to them. This shifts all scores by the same
+    /// amount, so it changes no choice, and twice the largest remaining change is that range.
+    /// Exact; `None` on overflow.
     pub fn calibrated(&self, monotonic: bool) -> Option<u128> {
         let monotonic = monotonic || self.tried.is_some();
         let one = if monotonic { Some(self.range) } else { self.largest.checked_mul(2) }?;

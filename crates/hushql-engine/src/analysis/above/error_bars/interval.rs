@@ -72,8 +72,9 @@ pub(super) trait Reads {
 /// The ends of an expression, from the intervals of its columns; `None` if they cannot be derived.
 ///
 /// # Guarantee
-/// If each column is within its ends, so is the expression, up to the rounding of floats. An end is
-/// NULL if it is not known. Ends of more than [`MOST_PARTS`] parts are not returned.
+/// On every row where each column is within its ends, so is the expression, up to the rounding of
+/// floats. An end is NULL if it is not known. Ends of more than [`MOST_PARTS`] parts are not
+/// returned.
 pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<IntervalEnds> {
     let told = ends_of(expr, schema, known)?;
     let is_short = match &told {

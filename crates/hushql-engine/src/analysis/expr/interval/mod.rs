@@ -303,7 +303,7 @@ impl Interval {
     /// The smallest interval around both: the value is in one of them.
     ///
     /// # Guarantee
-    /// Contains every number of both intervals.
+    /// Contains every number of either interval.
     #[must_use]
     pub(crate) fn union(&self, other: &Self) -> Self {
         if self.empty {
