@@ -439,7 +439,7 @@ fn numbered(
     stream::try_unfold(At::Rows(rows, 0), next).boxed()
 }
 
-/// Rows of this number of partitions, each row once.
+/// The rows of `partitions` partitions, each row once.
 fn counted(rows: SendableRecordBatchStream, partitions: usize, schema: SchemaRef) -> Rows {
     let mut arrived = Arrived::new(partitions);
     // A last item triggers the final check.

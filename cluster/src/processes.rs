@@ -19,7 +19,7 @@ use hushql::Resources;
 use crate::driver::Cluster;
 use crate::identity::Authority;
 
-/// Worker processes of this process.
+/// Worker processes that this process started.
 #[derive(Debug)]
 pub struct Workers {
     processes: Vec<(Child, Option<ChildStdin>)>,

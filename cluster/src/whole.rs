@@ -149,7 +149,7 @@ impl Opened {
             .with_repartition_file_min_size(0)
             .repartition_file_groups(&files.file_groups)
             .unwrap_or_else(|| files.file_groups.clone());
-        // Each task has as many partitions, of which some may be empty.
+        // Each task has the same number of partitions; some may be empty.
         let each = groups.len().div_ceil(tasks.max(1)).max(1);
         let mut groups = groups.into_iter();
         let pieces = (0..tasks).map(|_| {

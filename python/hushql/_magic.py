@@ -35,7 +35,7 @@ def load(ipython: Any) -> None:
         result = run(_session(names, words[0] if words else "lab"), cell, sys.stderr)
         if len(words) == 2:
             if not words[1].isidentifier():
-                raise ValueError(f"{words[1]} is no name for the answer")
+                raise ValueError(f"{words[1]} is not a valid name for the answer")
             names[words[1]] = result
         return result
 
@@ -45,7 +45,7 @@ def load(ipython: Any) -> None:
 def _session(names: dict[str, Any], name: str) -> Session:
     found = names.get(name)
     if not isinstance(found, Session):
-        raise ValueError(f"{name} is no session: {name} = vault.analyst('lab') makes one, and %%hush {name} asks it")
+        raise ValueError(f"{name} is not a session: {name} = vault.analyst('lab') makes one, and %%hush {name} asks it")
     return found
 
 

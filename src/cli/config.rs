@@ -126,7 +126,7 @@ fn value(written: &str) -> Result<String, String> {
         let behind = behind.trim();
         return match behind.is_empty() || behind.starts_with('#') {
             true => Ok(inside.to_owned()),
-            false => Err(format!("there is {behind} behind the value")),
+            false => Err(format!("there is {behind} after the value")),
         };
     }
     let value = written.split_once('#').map_or(written, |(value, _)| value).trim();
@@ -165,7 +165,7 @@ mod tests {
             ("analyst", 1, "write a setting"),
             ("analyst =", 1, "the value is missing"),
             ("analyst = \"lab", 1, "closing quote"),
-            ("analyst = \"lab\" x", 1, "behind the value"),
+            ("analyst = \"lab\" x", 1, "after the value"),
         ] {
             let (at, why) = parse(text).unwrap_err();
             assert_eq!(at, line, "{text}");

@@ -46,7 +46,8 @@ use super::terminate;
 /// The number of inputs in the history.
 const HISTORY: usize = 10_000;
 /// The remark if no pager may run.
-const NO_PAGER: &str = "a pager is a program: whoever starts this shell names it, with `pager = less` in the configuration file";
+const NO_PAGER: &str =
+    "a pager is a program, which only the configuration file can name, with `pager = less`";
 
 /// The initial state of a shell.
 #[derive(Debug, Default)]

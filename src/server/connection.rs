@@ -370,7 +370,10 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
             // A client whose COPY was refused may still send its data.
             Message::CopyIn => Ok(()),
             Message::Password(_) => {
-                return Err(ConnectionEnd::Fatal(said("08P01", "somebody is logged in already")));
+                return Err(ConnectionEnd::Fatal(said(
+                    "08P01",
+                    "this connection is already logged in",
+                )));
             }
         };
         if let Err((failed, sql)) = done {

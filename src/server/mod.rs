@@ -223,7 +223,7 @@ fn owners(
     let whole = std::path::absolute(folder).map_err(failed)?;
     let not_alone = || {
         format!(
-            "{}: whoever reaches the owner's socket is the owner, so its folder has to be yours alone: chmod 700",
+            "{}: every client of the owner's socket is the owner, so only you may enter its folder: chmod 700",
             folder.display()
         )
     };

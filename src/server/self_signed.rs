@@ -204,7 +204,7 @@ fn is_alone(key: &Path) -> Result<(), String> {
     match found.permissions().mode() & 0o077 {
         0 => Ok(()),
         _ => Err(format!(
-            "{}: others may read this key: remove it and {CERTIFICATE} beside it to make new ones, or chmod 600",
+            "{}: other users may read this key: remove it and {CERTIFICATE} to make new ones, or chmod 600",
             key.display()
         )),
     }

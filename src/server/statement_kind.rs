@@ -116,7 +116,7 @@ pub(super) enum StatementKind {
     Reset(Option<String>),
     /// SHOW of a setting.
     Setting(String),
-    /// DISCARD: `None` for ALL, otherwise the tag of a DISCARD that has no effect here.
+    /// DISCARD. `None` stands for ALL. Any other DISCARD has no effect here, and has this tag.
     Discard(Option<&'static str>),
     /// DEALLOCATE of one statement or of all.
     Deallocate(Option<String>),

@@ -48,7 +48,8 @@ pub struct Coding {
     pub encoders: Vec<Encoder>,
     /// The number of codes of each column, including that of NULL.
     pub sizes: Vec<usize>,
-    /// How the rows of one unit are weighted, if they are; then their first column is the unit.
+    /// The weighting of the rows of one unit; `None` if each row weighs 1. With a weighting, the
+    /// first column of the rows is the unit.
     pub sensitivity: Option<Sensitivity>,
 }
 

@@ -312,8 +312,8 @@ mod tests {
         Ticks::decimal(&number(lo), &number(hi), &number(step)).unwrap()
     }
 
-    /// Two medians of one column, one of them with a FILTER, once both used the places of the
-    /// first, because the optimizer compares functions by their names.
+    /// The optimizer compares functions by their names. Two medians of one column, one of them with
+    /// a FILTER, therefore once shared the places of the first.
     #[test]
     fn other_lines_have_other_names() {
         let line = |ticks| place(col("x"), AxisPlace::Tick(ticks));

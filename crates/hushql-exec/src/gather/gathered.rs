@@ -62,7 +62,7 @@ impl Histogram {
     /// Adds integers at places, as [`Histogram::push`] adds each.
     ///
     /// # Errors
-    /// A constant text for a place below the axis.
+    /// An error with a constant text for a place below the axis.
     pub fn extend(&mut self, mut places: &[i64], mut values: &[i64]) -> Result<()> {
         loop {
             let taken = match self {
@@ -103,7 +103,7 @@ impl Histogram {
     /// added up.
     ///
     /// # Errors
-    /// A constant text if a sum does not fit 128 bits.
+    /// An error with a constant text if a sum does not fit 128 bits.
     pub fn merged(mut self) -> Result<Self> {
         loop {
             let is_merged = match &mut self {

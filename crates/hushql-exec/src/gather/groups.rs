@@ -28,8 +28,8 @@ use crate::operator::bound_contributions::canonical;
 /// the unit that caused them, the group might not exist.
 ///
 /// # Errors
-/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
-/// beyond 128 bits.
+/// The errors of the rows; an error with a constant text for columns that differ from the plan, and
+/// for a sum beyond 128 bits.
 pub async fn groups(
     mut rows: SendableRecordBatchStream,
     key_columns: usize,

@@ -49,8 +49,8 @@ pub struct KeyColumns<'k> {
 /// rows.
 ///
 /// # Errors
-/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
-/// beyond 128 bits.
+/// The errors of the rows; an error with a constant text for columns that differ from the plan, and
+/// for a sum beyond 128 bits.
 pub async fn sums(
     mut rows: SendableRecordBatchStream,
     keys: KeyColumns<'_>,
@@ -82,8 +82,8 @@ pub async fn sums(
 /// The places of every outer group, from rows of (outer keys, place, integer).
 ///
 /// # Errors
-/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
-/// beyond 128 bits.
+/// The errors of the rows; an error with a constant text for columns that differ from the plan, and
+/// for a sum beyond 128 bits.
 pub async fn places(
     mut rows: SendableRecordBatchStream,
     outer: KeyColumns<'_>,
@@ -129,8 +129,8 @@ pub async fn places(
 /// The keys in the data, from rows of (key, integer).
 ///
 /// # Errors
-/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
-/// beyond 128 bits.
+/// The errors of the rows; an error with a constant text for columns that differ from the plan, and
+/// for a sum beyond 128 bits.
 pub async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
     let schema = rows.schema();
     // This checks the schema, not a batch, because the data decide whether there is a batch.

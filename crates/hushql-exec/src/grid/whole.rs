@@ -34,7 +34,8 @@ impl GridRange {
     /// For all columns, the integers of [`GridRange::for_each`].
     ///
     /// # Errors
-    /// As [`GridRange::for_each`], and a constant text if the interval does not fit the type.
+    /// As [`GridRange::for_each`], and an error with a constant text if the interval does not fit
+    /// the type.
     pub fn numbers<T>(
         &self,
         column: &dyn Array,

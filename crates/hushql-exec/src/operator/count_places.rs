@@ -382,8 +382,8 @@ impl PartitionCounts {
     /// Counts the rows of a batch, or lists their numbers.
     ///
     /// # Errors
-    /// A constant text for a place below the axis, and for a batch with more rows than a counter
-    /// can hold besides [`MOST_ROWS`].
+    /// An error with a constant text for a place below the axis, and for a batch with more rows
+    /// than a counter can hold besides [`MOST_ROWS`].
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let rows = u64::try_from(batch.num_rows()).ok().filter(|rows| *rows < MOST_ROWS);
         self.rows += rows.ok_or_else(failed)?;

@@ -125,7 +125,7 @@ impl<T> Shelf<T> {
     /// Moves all batches from memory into a file.
     ///
     /// # Errors
-    /// A constant text without a folder, or if it is full.
+    /// An error with a constant text without a folder, or if it is full.
     pub(crate) fn write_out(&mut self, pack: impl Fn(T) -> Result<RecordBatch>) -> Result<()> {
         if self.held.is_empty() {
             return Ok(());
@@ -144,7 +144,7 @@ impl<T> Shelf<T> {
     /// Returns whether there are such files.
     ///
     /// # Errors
-    /// A constant text if the file cannot be finished.
+    /// An error with a constant text if the file cannot be finished.
     pub(crate) fn renumbered(&mut self) -> Result<bool> {
         self.close()?;
         self.own_numbers = self.written.len();
@@ -161,7 +161,7 @@ impl<T> Shelf<T> {
     /// The files that are written so far. Later batches go to another file.
     ///
     /// # Errors
-    /// A constant text if a file cannot be finished or opened.
+    /// An error with a constant text if a file cannot be finished or opened.
     pub(crate) fn written(&mut self) -> Result<Vec<SpilledFile>> {
         self.close()?;
         let files = self.written.iter().enumerate();
@@ -171,7 +171,7 @@ impl<T> Shelf<T> {
     /// Files to which the rows of one of `readers` partitions are dealt, at most `turns`.
     ///
     /// # Errors
-    /// A constant text without a folder, or if it is full.
+    /// An error with a constant text without a folder, or if it is full.
     pub(crate) fn deal(&self, turns: usize) -> Result<Dealt> {
         let open: Vec<Open> = (0..turns).map(|_| self.folder.open()).collect::<Result<_>>()?;
         Ok(Dealt { rows: vec![Vec::new(); turns], open })
@@ -205,7 +205,7 @@ impl Dealt {
     /// skipped.
     ///
     /// # Errors
-    /// A constant text if a folder is full.
+    /// An error with a constant text if a folder is full.
     pub(crate) fn push(
         &mut self,
         batch: &RecordBatch,
@@ -230,7 +230,7 @@ impl Dealt {
     /// Finishes the files.
     ///
     /// # Errors
-    /// A constant text if a file cannot be finished.
+    /// An error with a constant text if a file cannot be finished.
     pub(crate) fn close(self) -> Result<Vec<Arc<dyn SpillFile>>> {
         self.open.into_iter().map(Open::close).collect()
     }
@@ -249,7 +249,7 @@ impl SpilledFile {
     /// The batches of a finished file.
     ///
     /// # Errors
-    /// A constant text if it cannot be opened.
+    /// An error with a constant text if it cannot be opened.
     pub(crate) fn new(file: &dyn SpillFile, own_numbers: bool) -> Result<Self> {
         let bytes = file.read_stream().map_err(|_| failed())?;
         Ok(Self { bytes, left: Buffer::default(), decoder: StreamDecoder::new(), own_numbers })
@@ -258,7 +258,7 @@ impl SpilledFile {
     /// The next batch.
     ///
     /// # Errors
-    /// A constant text if the file cannot be read.
+    /// An error with a constant text if the file cannot be read.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.decoder.decode(&mut self.left).map_err(|_| failed())? {

@@ -109,7 +109,7 @@ impl SumByKeyExec {
     /// Reserves the memory of all partitions, unless it is already reserved. The operator holds it.
     ///
     /// # Errors
-    /// A constant text if there is too little.
+    /// An error with a constant text if there is too little.
     fn reserve(&self, context: &TaskContext) -> Result<()> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if memory.is_none() {
@@ -223,7 +223,7 @@ impl PartitionTotals {
     /// Adds up the rows of a batch.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice.
+    /// An error with a constant text if 128 bits do not suffice.
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let (rows, groups) = (batch.num_rows(), self.space.columns().len());
         if let Some(columns) = self.columns.as_mut().filter(|_| rows > 0) {
@@ -238,7 +238,7 @@ impl PartitionTotals {
     /// One row for every key.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice.
+    /// An error with a constant text if 128 bits do not suffice.
     fn finish(self, schema: SchemaRef) -> Result<RecordBatch> {
         let outputs = self.inputs.iter().map(AggregateInput::outputs).sum();
         let mut sums = vec![vec![0_i128; self.space.len()]; outputs];

@@ -116,7 +116,7 @@ pub(crate) fn with_keys(
 /// Runs `work` on each item, in a task of its own.
 ///
 /// # Errors
-/// The first error of a task, and a constant text for a task that panics.
+/// The first error of a task, and an error with a constant text for a task that panics.
 pub(crate) async fn at_once<T, R, F>(each: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>>
 where
     F: Future<Output = Result<R>> + Send + 'static,

@@ -44,7 +44,7 @@ impl CloseKeys {
     /// keys are too far from each other.
     ///
     /// # Errors
-    /// A constant text for keys of another type.
+    /// An error with a constant text for keys of another type.
     pub(super) fn of(keys: &Keys, before: &mut Before) -> Result<Option<Self>> {
         let (mut least, mut most) = (u64::MAX, 0);
         keys.each(|_, code| (least, most) = (least.min(code), most.max(code)))?;

@@ -58,7 +58,7 @@ impl LookUp {
     /// Indexes rows by the column at `key`.
     ///
     /// # Errors
-    /// A constant text for a key of another type, and for 2³² rows.
+    /// An error with a constant text for a key of another type, and for 2³² rows.
     pub(super) fn new(schema: &SchemaRef, batches: &[RecordBatch], key: usize) -> Result<Self> {
         let keys = Keys::of(batches, key)?;
         let mut before = Before::of_rows(keys.rows);
@@ -89,7 +89,7 @@ impl LookUp {
     /// The place of the last row of each key, or [`NONE`].
     ///
     /// # Errors
-    /// A constant text for keys of another type.
+    /// An error with a constant text for keys of another type.
     pub(super) fn last(&self, keys: &ArrayRef) -> Result<Vec<u32>> {
         let codes = ordered(keys)?;
         let mut places: Vec<u32> = match &self.index {

@@ -79,7 +79,7 @@ impl Collected {
     /// Adds the rows of another partition.
     ///
     /// # Errors
-    /// A constant text if 32 bits do not suffice for the batches.
+    /// An error with a constant text if 32 bits do not suffice for the batches.
     pub(super) fn absorb(&mut self, mut other: Self) -> Result<()> {
         let before = u32::try_from(self.batches.len()).map_err(|_| failed())?;
         self.buckets.resize_with(BUCKETS, Vec::new);

@@ -109,7 +109,7 @@ impl Holder {
     /// Reserves memory for the held batches, or writes them into a file if there is too little.
     ///
     /// # Errors
-    /// A constant text if there is too little memory, and no folder for files.
+    /// An error with a constant text if there is too little memory, and no folder for files.
     pub(super) fn make_room(&mut self, reservation: &MemoryReservation) -> Result<()> {
         if self.shelf.fits(reservation, self.size()) {
             return Ok(());
@@ -185,7 +185,7 @@ pub(super) struct SampledPartition {
 /// Merges the numberings of all partitions: each unit gets one code in all of them.
 ///
 /// # Errors
-/// A constant text if there is no partition.
+/// An error with a constant text if there is no partition.
 pub(super) fn together(
     holders: Vec<(Holder, MemoryReservation)>,
 ) -> Result<(Arc<SharedNames>, Vec<SampledPartition>)> {
@@ -238,7 +238,7 @@ impl SampledPartition {
     /// Replaces the codes of units in memory by those that hold for all partitions.
     ///
     /// # Errors
-    /// A constant text for a unit without a code, and if there is not enough memory.
+    /// An error with a constant text for a unit without a code, and if there is not enough memory.
     pub(super) fn renumber(&mut self) -> Result<()> {
         if let Some(units) = &self.units {
             let mut scratch = Vec::new();
@@ -258,7 +258,7 @@ impl SampledPartition {
     /// Moves the batches in memory into a file.
     ///
     /// # Errors
-    /// A constant text without a folder for files, or if it is full.
+    /// An error with a constant text without a folder for files, or if it is full.
     pub(super) fn write_out(&mut self) -> Result<()> {
         let bytes: usize = self.shelf.held.iter().map(|held| held.bytes).sum();
         self.shelf.write_out(HeldRows::pack)?;
@@ -273,7 +273,7 @@ impl SampledPartition {
     /// Counts the rows of each unit.
     ///
     /// # Errors
-    /// A constant text if there is not enough memory, or a file cannot be read.
+    /// An error with a constant text if there is not enough memory, or a file cannot be read.
     pub(super) async fn counted(
         mut self,
         task: &SamplingTask,
@@ -303,8 +303,8 @@ impl SampledPartition {
     /// they go to files.
     ///
     /// # Errors
-    /// A constant text if there is not enough memory, for too many rows, or if a file cannot be
-    /// written or read.
+    /// An error with a constant text if there is not enough memory, for too many rows, or if a file
+    /// cannot be written or read.
     pub(super) async fn split(
         mut self,
         task: Arc<SamplingTask>,
@@ -370,7 +370,7 @@ impl HeldFile {
     /// The rows of the next batch, and the codes of their units that hold for all partitions.
     ///
     /// # Errors
-    /// A constant text if the file cannot be read, and for a unit without a code.
+    /// An error with a constant text if the file cannot be read, and for a unit without a code.
     async fn next(&mut self, task: &SamplingTask) -> Result<Option<(Vec<u64>, RecordBatch)>> {
         let Some(batch) = self.batches.next().await? else { return Ok(None) };
         let (mut units, rows) = unpack(task, &batch)?;
@@ -386,7 +386,7 @@ impl HeldFile {
     /// The rows of the next batch whose units are within the bounds.
     ///
     /// # Errors
-    /// A constant text if the file cannot be read.
+    /// An error with a constant text if the file cannot be read.
     pub(super) async fn next_whole(
         &mut self,
         task: &SamplingTask,

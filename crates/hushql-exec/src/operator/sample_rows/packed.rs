@@ -67,7 +67,7 @@ impl Packer {
     /// Packs these columns of `rows` rows.
     ///
     /// # Errors
-    /// Arrow's errors, and a constant text if the columns do not match the schema.
+    /// Arrow's errors, and an error with a constant text if the columns do not match the schema.
     pub(super) fn pack(&mut self, columns: Vec<ArrayRef>, rows: usize) -> Result<Packed> {
         if columns.len() != self.seen.len() {
             return Err(failed());

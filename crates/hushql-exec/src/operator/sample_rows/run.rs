@@ -182,7 +182,7 @@ impl KeptRows {
     /// Begins the next turn; false if none is left.
     ///
     /// # Errors
-    /// A constant text if a file cannot be read, and if there is not enough memory.
+    /// An error with a constant text if a file cannot be read, and if there is not enough memory.
     async fn next_turn(&mut self) -> Result<bool> {
         // Frees the memory of the previous turn.
         self.chooser = None;

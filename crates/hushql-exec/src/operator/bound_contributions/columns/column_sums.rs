@@ -139,7 +139,7 @@ impl ColumnSums {
     /// nothing. Without places, all rows belong to the first key.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows.
+    /// An error with a constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows.
     pub(crate) fn add(
         &mut self,
         lanes: &[Lane],
@@ -187,7 +187,7 @@ impl ColumnSums {
     /// Moves the total of each key to its place among `keys` keys of all partitions.
     ///
     /// # Errors
-    /// A constant text for a key without a place.
+    /// An error with a constant text for a key without a place.
     pub(in crate::operator::bound_contributions) fn renumber(
         &mut self,
         places: &[u32],

@@ -93,7 +93,7 @@ impl ValueSources {
     /// The lane of every source.
     ///
     /// # Errors
-    /// A constant text for a batch without a column that is read.
+    /// An error with a constant text for a batch without a column that is read.
     pub(crate) fn read(&self, batch: &RecordBatch) -> Result<Vec<Lane>> {
         let sources = self.list.iter().zip(&self.flagged);
         sources.map(|(source, flagged)| source.read(batch, *flagged)).collect()

@@ -161,7 +161,7 @@ impl Holder {
     /// Reserves memory for the held batches, or writes them into a file if there is too little.
     ///
     /// # Errors
-    /// A constant text if there is too little memory, and no folder for files.
+    /// An error with a constant text if there is too little memory, and no folder for files.
     pub(in crate::operator::bound_contributions) fn make_room(
         &mut self,
         reservation: &MemoryReservation,
@@ -198,7 +198,7 @@ pub(in crate::operator::bound_contributions) enum KeyPlaces {
 impl KeyPlaces {
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "what is not OUTSIDE is less than the keys"
+        reason = "every place but OUTSIDE is less than the keys"
     )]
     pub(in crate::operator::bound_contributions) fn new(places: &[u32], keys: usize) -> Self {
         if keys <= usize::from(u8::MAX) {

@@ -88,7 +88,7 @@ impl Payload {
     /// Adds the numbers of the kept rows, each with its bucket.
     ///
     /// # Errors
-    /// A constant text for the lane of another source.
+    /// An error with a constant text for the lane of another source.
     pub(in crate::operator::bound_contributions) fn push(
         &mut self,
         lane: &Lane,
@@ -193,7 +193,7 @@ impl BucketValues {
     /// Appends the values of other rows of the same bucket.
     ///
     /// # Errors
-    /// A constant text for the values of another source.
+    /// An error with a constant text for the values of another source.
     pub(in crate::operator::bound_contributions) fn append(&mut self, other: Self) -> Result<()> {
         match (&mut self.flags, other.flags) {
             (None, None) => {}
@@ -210,7 +210,7 @@ impl BucketValues {
     /// Counts and sums the rows of one unit and one key.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice.
+    /// An error with a constant text if 128 bits do not suffice.
     pub(in crate::operator::bound_contributions) fn tally(
         &self,
         rows: &[u64],
@@ -255,7 +255,7 @@ impl BucketValues {
     /// The sum of the rows of one unit and one key.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice.
+    /// An error with a constant text if 128 bits do not suffice.
     pub(in crate::operator::bound_contributions) fn sum(&self, rows: &[u64]) -> Result<i128> {
         let numbers = match &self.values {
             KeptValues::Inside => {

@@ -50,7 +50,7 @@ impl HeldBatch {
     /// The batch as arrays.
     ///
     /// # Errors
-    /// A constant text if the lanes are not those of `sources`.
+    /// An error with a constant text if the lanes are not those of `sources`.
     pub(in crate::operator::bound_contributions) fn pack(
         self,
         sources: &ValueSources,
@@ -84,7 +84,7 @@ impl HeldBatch {
     /// The batch that was packed.
     ///
     /// # Errors
-    /// A constant text for a batch of another form.
+    /// An error with a constant text for a batch of another form.
     pub(in crate::operator::bound_contributions) fn unpack(batch: &RecordBatch) -> Result<Self> {
         let [units, places, lanes @ ..] = batch.columns() else { return Err(failed()) };
         let units = units.as_primitive_opt::<UInt64Type>().ok_or_else(failed)?;

@@ -84,8 +84,8 @@ impl Collector {
     /// Adds the wanted rows of a batch. `is_wanted` gets the number of a row, its unit and its key.
     ///
     /// # Errors
-    /// A constant text for the lanes of other sources, and for a unit outside of the range of close
-    /// units.
+    /// An error with a constant text for the lanes of other sources, and for a unit outside of the
+    /// range of close units.
     pub(in crate::operator::bound_contributions) fn add(
         &mut self,
         held: &HeldBatch,

@@ -64,7 +64,7 @@ impl Share {
     /// share of sum + count·c is the share of sum, plus kept·c, for all integers c.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice.
+    /// An error with a constant text if 128 bits do not suffice.
     pub(in crate::operator::bound_contributions) fn of(self, sum: i128) -> Result<i128> {
         let Self::Part { kept, count, point } = self else { return Ok(sum) };
         let of_count = i128::from(count);
@@ -111,7 +111,7 @@ impl Share {
 /// If each value is in the interval, both are ≥ 0, and they add up to count·(hi − lo).
 ///
 /// # Errors
-/// A constant text if 128 bits do not suffice.
+/// An error with a constant text if 128 bits do not suffice.
 pub(in crate::operator::bound_contributions) fn distances(
     tally: UnitTally,
     [lo, hi]: [i128; 2],

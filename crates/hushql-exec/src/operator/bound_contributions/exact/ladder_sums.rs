@@ -32,7 +32,7 @@ impl Own {
     /// `by_rows`, a sum uses up rows.
     ///
     /// # Errors
-    /// A constant text for an aggregate without a ladder.
+    /// An error with a constant text for an aggregate without a ladder.
     pub(in crate::operator::bound_contributions) fn new(
         (kind, by_rows): (&InputKind, bool),
         key: usize,
@@ -67,7 +67,7 @@ impl Rungs {
     /// Replaces the groups by those of another unit.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice.
+    /// An error with a constant text if 128 bits do not suffice.
     pub(in crate::operator::bound_contributions) fn fill(
         &mut self,
         own: impl Iterator<Item = Result<Own>>,
@@ -100,7 +100,8 @@ impl Rungs {
     /// of the unit's magnitudes), one after the other, so that their magnitudes add up to τ.
     ///
     /// # Errors
-    /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
+    /// An error with a constant text for an aggregate without a ladder, and where 128 bits do not
+    /// suffice.
     pub(in crate::operator::bound_contributions) fn under(
         &self,
         (kind, by_rows): (&InputKind, bool),
@@ -165,7 +166,7 @@ impl Shares {
     /// its value, and no larger magnitude: it is at most ⌈|value|·bound/used⌉.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice, and the errors of `point`.
+    /// An error with a constant text if 128 bits do not suffice, and the errors of `point`.
     fn next(&mut self, value: i128, point: impl FnOnce() -> Result<u64>) -> Result<i128> {
         self.before = self.before.checked_add(value.unsigned_abs()).ok_or_else(failed)?;
         let used = BigUint::from(self.used.max(1));

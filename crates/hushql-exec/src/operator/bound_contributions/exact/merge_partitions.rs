@@ -63,7 +63,7 @@ pub(in crate::operator::bound_contributions) struct HeldPartition {
 /// Merges the numberings of all parts.
 ///
 /// # Errors
-/// A constant text without partitions, and if 32 bits do not suffice for the keys.
+/// An error with a constant text without partitions, and if 32 bits do not suffice for the keys.
 pub(in crate::operator::bound_contributions) fn together(
     holders: Vec<(Holder, MemoryReservation)>,
 ) -> Result<(Arc<PartitionNames>, Vec<HeldPartition>)> {
@@ -155,7 +155,8 @@ impl HeldPartition {
     /// Replaces the numbers of units and keys in memory by those that hold for all parts.
     ///
     /// # Errors
-    /// A constant text for a unit or key without a number, and if there is not enough memory.
+    /// An error with a constant text for a unit or key without a number, and if there is not enough
+    /// memory.
     pub(in crate::operator::bound_contributions) fn renumber(
         &mut self,
         names: &PartitionNames,
@@ -199,7 +200,7 @@ impl HeldPartition {
     /// Moves the batches in memory into the file.
     ///
     /// # Errors
-    /// A constant text without a folder for files, or if it is full.
+    /// An error with a constant text without a folder for files, or if it is full.
     pub(in crate::operator::bound_contributions) fn write_out(
         &mut self,
         task: &BoundingTask,
@@ -213,7 +214,7 @@ impl HeldPartition {
     /// The next batch of a file, with the numbers of units and keys that hold for all parts.
     ///
     /// # Errors
-    /// A constant text if the file cannot be read.
+    /// An error with a constant text if the file cannot be read.
     pub(in crate::operator::bound_contributions) async fn read(
         &mut self,
         file: &mut SpilledFile,

@@ -123,7 +123,7 @@ impl Units {
     /// Groups rows by a small hash table of their units.
     ///
     /// # Errors
-    /// A constant text for 2³² units.
+    /// An error with a constant text for 2³² units.
     pub(crate) fn group(&mut self, rows: &[UnitRow], hash: HashKey) -> Result<()> {
         self.codes.clear();
         self.counts.clear();

@@ -18,7 +18,8 @@ use super::rows_by_unit::key_of;
 /// compares four at a time.
 const FEW: usize = 16;
 
-/// The most rows whose numbers fit behind the first bits of their ranks while sorting.
+/// The most rows that are sorted by the first bits of their ranks, with the number of the row in
+/// the last bits.
 const SOME: usize = 1 << 16;
 
 /// The number of bits of a rank that are not compared at first, if rows are few.

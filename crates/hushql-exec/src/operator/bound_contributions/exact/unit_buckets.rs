@@ -214,8 +214,8 @@ impl Bucket {
     /// the old rows is reused.
     ///
     /// # Errors
-    /// A constant text for 2³² rows, and for the rows of another bucket or the values of other
-    /// sources.
+    /// An error with a constant text for 2³² rows, and for the rows of another bucket or the values
+    /// of other sources.
     pub(in crate::operator::bound_contributions) fn fill(
         &mut self,
         parts: Vec<Waited>,

@@ -407,8 +407,8 @@ impl InputKind {
     /// together hi − lo or 0. The point follows from the unit and the group alone.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for
-    /// products; the errors of `point`.
+    /// An error with a constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows,
+    /// and for products; the errors of `point`.
     pub(in crate::operator::bound_contributions) fn partial(
         &self,
         tally: UnitTally,

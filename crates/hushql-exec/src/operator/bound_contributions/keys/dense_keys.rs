@@ -108,7 +108,7 @@ impl Listed {
     /// Replaces `places` by the place of each row's key; `scratch` holds buffers.
     ///
     /// # Errors
-    /// A constant text for columns of other types.
+    /// An error with a constant text for columns of other types.
     pub(in crate::operator::bound_contributions) fn locate(
         &self,
         columns: &[ArrayRef],
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(places, [0, OUTSIDE, OUTSIDE, 1]);
     }
 
-    /// A value of another type is not found: a column of another type is an error. Without keys, no
+    /// Each type finds its own values, and a column of another type is an error. Without keys, no
     /// row has a place.
     #[test]
     fn types_are_told_apart() {

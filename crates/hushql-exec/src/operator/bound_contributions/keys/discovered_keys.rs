@@ -68,7 +68,7 @@ struct Pairs {
 /// The next number after `len` numbers.
 ///
 /// # Errors
-/// A constant text if 32 bits do not suffice.
+/// An error with a constant text if 32 bits do not suffice.
 fn next_number(len: usize) -> Result<u32> {
     u32::try_from(len).ok().filter(|number| *number != OUTSIDE).ok_or_else(failed)
 }
@@ -84,7 +84,7 @@ impl Arrived {
     /// Replaces `places` by the number of each row's key.
     ///
     /// # Errors
-    /// A constant text for other columns, and if 32 bits do not suffice for the keys.
+    /// An error with a constant text for other columns, and if 32 bits do not suffice for the keys.
     pub(in crate::operator::bound_contributions) fn locate(
         &mut self,
         columns: &[ArrayRef],
@@ -116,7 +116,7 @@ impl Arrived {
     /// The keys, in the order of their numbers.
     ///
     /// # Errors
-    /// A constant text if they cannot be put together.
+    /// An error with a constant text if they cannot be put together.
     pub(in crate::operator::bound_contributions) fn finish(self) -> Result<Vec<ArrayRef>> {
         let mut numbers: Vec<u32> = (0..next_number(self.len())?).collect();
         let mut columns = Vec::with_capacity(self.columns.len());

@@ -124,7 +124,7 @@ impl UnitCodes {
 /// Integers and dates as unsigned numbers in the same order: negative values come first.
 ///
 /// # Errors
-/// A constant text for values of another type.
+/// An error with a constant text for values of another type.
 pub(crate) fn ordered(values: &ArrayRef) -> Result<Vec<u64>> {
     let mut all = Vec::new();
     each_ordered(values, |number| number, &mut all)?;

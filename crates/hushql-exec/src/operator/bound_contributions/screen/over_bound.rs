@@ -72,7 +72,7 @@ impl Least {
     }
 }
 
-/// So many rows are tested for the share at once. In most cases none belongs to it.
+/// The number of rows that are tested for the share at once. In most cases none belongs to it.
 const TOGETHER: usize = 32;
 
 /// How rows are counted, and by which numbers.
@@ -125,7 +125,7 @@ impl By {
 /// Counts the rows that belong to the share. `above` holds the distance of each row's number from
 /// the first one. Few rows belong to the share, so many are tested at once.
 fn count_share(first: u64, above: &[u32], held: &HeldBatch, counts: &mut Counting) {
-    #[expect(clippy::cast_possible_truncation, reason = "the last bits tell what is of the share")]
+    #[expect(clippy::cast_possible_truncation, reason = "the last bits decide on the share")]
     let last_bits = first as u32;
     let is_of_share = |above: &&u32| ends_as_share(above.wrapping_add(last_bits));
     for (above, start) in above.chunks(TOGETHER).zip((0..).step_by(TOGETHER)) {
@@ -306,7 +306,8 @@ impl Split {
     /// Deals the rows that are bounded one by one to files, one file for each turn.
     ///
     /// # Errors
-    /// A constant text without a folder for files, or if one cannot be written or read.
+    /// An error with a constant text without a folder for files, or if one cannot be written or
+    /// read.
     pub(in crate::operator::bound_contributions) async fn deal(
         mut self,
         turns: usize,
@@ -351,7 +352,7 @@ impl Split {
     /// two batches.
     ///
     /// # Errors
-    /// A constant text if there is too little memory, or a file cannot be read.
+    /// An error with a constant text if there is too little memory, or a file cannot be read.
     pub(in crate::operator::bound_contributions) async fn run(
         mut self,
         turn: usize,
@@ -409,7 +410,7 @@ impl Split {
     /// Reserves memory for what is in use.
     ///
     /// # Errors
-    /// A constant text if there is not enough.
+    /// An error with a constant text if there is not enough.
     fn reserve(&self) -> Result<()> {
         self.part.reservation.try_resize(self.size()).map_err(|_| failed())
     }

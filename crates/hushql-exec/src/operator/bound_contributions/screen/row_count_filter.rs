@@ -285,7 +285,7 @@ impl Crowded {
         self.words.get(at / 64).is_none_or(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// So many last bits of a number choose a counter.
+    /// The number of last bits of a number that choose a counter.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
     }
