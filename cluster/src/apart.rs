@@ -43,10 +43,10 @@ use crate::whole::{Opened, Whole, takes_whole};
 ///
 /// # Guarantee
 /// True only if all of this holds: below the operator that bounds contributions, or everywhere if
-/// the root is the only such operator, each operator that needs rows together has them brought
-/// together directly below it, within its task; the operator that bounds contributions reads rows
-/// that were distributed by the unit alone; and every leaf of a stage of several tasks is divided,
-/// each piece of a file once.
+/// there is no such operator except at the root, each operator that needs rows together has them
+/// brought together directly below it, within its task; the operator that bounds contributions
+/// reads rows that were distributed by the unit alone; and every leaf of a stage of several tasks
+/// is divided, each piece of a file once.
 pub(crate) fn is_divided_soundly(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(distributed) = plan.downcast_ref::<DistributedExec>() else { return false };
     let [head] = distributed.children()[..] else { return false };

@@ -4,7 +4,7 @@
 //! usage error that names the argument to add. Nothing is opened here.
 //!
 //! ```text
-//! hushql study.db --analyst lab -c 'SELECT …'  →  Task::Ask { Vault(study.db), Analyst(lab), Text(SELECT …) }
+//! hushql study.db --analyst lab -c 'SELECT …'  →  ProgramTask::Ask { Vault(study.db), Analyst(lab), Text(SELECT …) }
 //! ```
 
 #[cfg(feature = "serve")]

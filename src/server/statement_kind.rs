@@ -3,8 +3,8 @@
 //! In: one statement. Out: its kind. All other statements go to the engine unchanged.
 //!
 //! ```text
-//! "START TRANSACTION READ ONLY"   →   Kind::Begin
-//! "SELECT 1"                      →   Kind::Query
+//! "START TRANSACTION READ ONLY"   →   StatementKind::Begin
+//! "SELECT 1"                      →   StatementKind::Query
 //! ```
 
 /// A word, a quoted text or a sign.

@@ -67,8 +67,8 @@ pub async fn encode_rows(
     let is_weighed = sensitivity.is_some();
     let first = usize::from(is_weighed);
     let unit = is_weighed.then(|| plan.schema().field(0).data_type().clone());
-    // The memory whose size is known without a row is reserved, or the statement fails before a row
-    // is read.
+    // Memory that does not depend on the rows is reserved first: if there is too little, the
+    // statement fails before a row is read.
     let pool = context.memory_pool();
     let all = MemoryConsumer::new("synthetic rows").register(pool);
     all.try_grow(memory)?;

@@ -6,7 +6,7 @@
 //! are sent by name, elsewhere.
 //!
 //! ```text
-//! listed_3f…(x), made for 'a', 'b' ─▶ Parts::Listed(['a', 'b']) ─▶ listed_3f…(x), over there
+//! listed_3f…(x), made for 'a', 'b' ─▶ FunctionParts::Listed(['a', 'b']) ─▶ listed_3f…(x), over there
 //! ```
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //! guarantees the result of the search for every text.
 //!
 //! ```text
-//! let mut seen = Seen::of_one_column(false);
+//! let mut seen = ViewCache::of_one_column(false);
 //! column.views().iter().enumerate().map(|(row, view)| seen.of(*view, || texts.contains(column.value(row))))
 //! ```
 

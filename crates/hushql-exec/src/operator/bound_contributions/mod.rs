@@ -85,8 +85,8 @@ pub struct BoundContributionsExec {
 impl BoundContributionsExec {
     /// Checks the columns and builds the operator.
     ///
-    /// `unit` and `self::keys::key_space` are positions in the input; `self::keys::key_space`
-    /// correspond to the columns of `space` one by one.
+    /// `unit` and `keys` are positions in the input. The columns at `keys` correspond to those of
+    /// `space`, one by one.
     ///
     /// # Guarantee
     /// With b the largest magnitude of a value (1 for counts), the outputs of an aggregate with

@@ -6,7 +6,7 @@
 //! all other units, it guarantees the integers that [`InputKind::partial`] yields unit by unit.
 //!
 //! ```text
-//! let mut columns = Columns::new(&inputs, &sources, keys);
+//! let mut columns = ColumnSums::new(&inputs, &sources, keys);
 //! columns.add(&lanes, Some(&places), rows, keys)?; // rows outside of the keys add nothing
 //! columns.remove(&lanes, &rows_of_a_suspect)?;
 //! columns.add_to(&inputs, &sources, &mut sums)?;

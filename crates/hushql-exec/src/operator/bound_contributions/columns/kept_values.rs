@@ -6,7 +6,7 @@
 //! ```text
 //! payload.push(&lane, &rows_that_count_and_their_buckets);
 //! let kept = payload.into_buckets(); // one for each bucket
-//! let Tally { count, sum, .. } = kept[3].tally(&rows_of_one_unit_and_key)?;
+//! let UnitTally { count, sum, .. } = kept[3].tally(&rows_of_one_unit_and_key)?;
 //! ```
 
 use std::mem::size_of;

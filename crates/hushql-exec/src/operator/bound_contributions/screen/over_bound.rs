@@ -12,7 +12,7 @@
 //! even if another group of the unit is not.
 //!
 //! ```text
-//! held ─ count ─▶ maybe beyond a bound ─┬ away from ▶ Columns ───┐
+//! held ─ count ─▶ maybe beyond a bound ─┬ away from ▶ ColumnSums ┐
 //!                                       └▶ Collector ─▶ Totals ──┴▶ sums
 //! ```
 
