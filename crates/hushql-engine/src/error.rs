@@ -311,7 +311,7 @@ impl Error {
                     Some(SliceOf::EveryoneElse) | None => String::new(),
                 };
                 Some(format!(
-                    "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} {slice}SET LIMIT (…)",
+                    "a query that costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} {slice}SET LIMIT (…)",
                     visible::line(&quoted(budget))
                 ))
             }

@@ -314,7 +314,7 @@ impl Refusal {
         let keys = key
             .map_or_else(|| format!("GROUP BY {clause} KEYS (…)"), |key| format!("{key} KEYS (…)"));
         let message = format!(
-            "{message}; with a delta, groups of many people come out and small ones stay hidden, with {keys} those that you list"
+            "{message}; with a delta, groups of many people come out and small ones stay hidden; with {keys}, those that you list come out"
         );
         Self { derivation, ..Self::new(reason, clause, message, statement) }
     }

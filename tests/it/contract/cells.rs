@@ -267,7 +267,7 @@ async fn an_owner_partitions_and_declares_anew() {
     );
     assert!(done(&owner, "SHOW PRIVACY HISTORY").await.contains("behind entry 2"));
     let dropped = done(&owner, "ALTER PRIVACY BUDGET research DROP PARTITION").await;
-    assert!(dropped.contains("not partitioned any more"));
+    assert!(dropped.contains("no longer partitioned"));
     assert_eq!(lab.budgets().unwrap()[0].left.to_string(), "ε = 3, δ = 1e-3");
     assert_eq!(left(&lab).await, is(&[]));
     for (sql, part) in [

@@ -185,13 +185,10 @@ async fn what_decides_has_no_error() {
 async fn a_column_without_errors_says_why() {
     let lab = lab().await;
     for (sql, why) in [
-        (
-            "SELECT STDDEV(x) / AVG(x) AS q FROM p",
-            Some("the error of a variance, correlation or line"),
-        ),
+        ("SELECT STDDEV(x) / AVG(x) AS q FROM p", Some("a variance, correlation or line has a ±")),
         (
             "SELECT LAPLACE(eps=1e-4) REGR_SLOPE(x, k) AS q FROM p",
-            Some("the noise may be all that there is"),
+            Some("the noise may be larger than the number itself"),
         ),
         (
             "SELECT LAPLACE(eps=1e-4) SUM(x) * 1.0 / LAPLACE(eps=1e-4) SUM(k) AS q FROM p",

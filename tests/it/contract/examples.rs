@@ -82,7 +82,7 @@ const SHOWN: [(&str, &[&str]); 17] = [
             "spends: ± 2.1",
             "made up, so it may be told: 1199; answered ",
             "per unit 160 rows in all (MAX ROWS, through the joins), 6 rows in a group (rows=), 2 groups (groups=)",
-            "a unit's rows beyond these bounds (of more in a group, each counts by the same share), its further groups, values beyond their range",
+            "a unit's rows beyond these bounds (with more in a group, each row counts by the same share), its further groups, values beyond their range",
             "Join orders, customers on items(order_no), added: its rows are those of their unit",
             "6093 orders, at most 40 of a person; ε = 0.2 for each answer\n",
             "      1      2801      3292        15      3307 ",

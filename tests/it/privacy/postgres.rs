@@ -511,7 +511,7 @@ fn hostile_names_are_names() {
         "CREATE EXTERNAL TABLE twin STORED AS POSTGRES LOCATION '{}' OPTIONS (table '\"S''; DROP TABLE x; --\".\"t\"\"able.\"')",
         server.address("owner")
     );
-    server.owner(&study, &twin).says(0, &["on its server the table that t is"]);
+    server.owner(&study, &twin).says(0, &["is the same table of its server as t"]);
     server.owner(&study, "ALTER TABLE twin SET PUBLIC").says(1, &["t is private"]);
     server.owner(&study, "ALTER TABLE twin SET PRIVACY UNIT ROW").says(1, &["two budgets"]);
     // Tables of servers and links between them and files.

@@ -28,7 +28,7 @@ pub(crate) fn consistent_notes(release: &Release) -> Vec<String> {
         let left = part.measures().iter().filter(|one| one.clause.consistent.is_none());
         notes.extend(left.map(|one| {
             let text = &one.clause.text;
-            format!("{text}: as it was drawn, since that of a group is not the sum of those of smaller groups")
+            format!("{text}: left as it was drawn, because that of a group is not the sum of those of smaller groups")
         }));
     }
     notes

@@ -166,7 +166,7 @@ fn not_nested(sets: &str) -> Refusal {
         Reason::Operator,
         "CONSISTENT",
         format!(
-            "each set of a ROLLUP is divided by the next larger one, and {} is more than that: its numbers are not the sums of one another along one line",
+            "CONSISTENT takes the sets of one ROLLUP, and {} is more than that: its numbers do not add up along one line",
             in_words(sets)
         ),
         "GROUP BY ROLLUP (a, b) CONSISTENT, or the sets without CONSISTENT",
@@ -209,7 +209,7 @@ pub(super) fn attach(
         Some(text) => Err(Refusal::new(
             Reason::Operand,
             &text,
-            format!("{text} of a group is not the sum of those of smaller groups, as CONSISTENT makes counts and sums"),
+            format!("CONSISTENT makes counts and sums add up, and {text} of a group is not the sum of those of smaller groups"),
             "COUNT(*), COUNT(x) or SUM(x) beside it, or ROLLUP (…) without CONSISTENT",
         )
         .into()),

@@ -107,7 +107,7 @@ pub enum Declaration {
         table: String,
         /// The analyst who spent it. `None` raises what everyone spent together.
         by: Option<String>,
-        /// What was spent, at least.
+        /// The least that was spent.
         spent: Box<SpentClause>,
         /// Names whose charges count for the same people.
         together: Vec<String>,
@@ -125,7 +125,7 @@ pub enum Declaration {
         per_query: Box<PerQueryClause>,
         /// Whose answers the budget replays. Without a REPLAY clause, those of everyone.
         replay: Replay,
-        /// What was spent on these people already, at least.
+        /// The least that was already spent on these people.
         spent: Option<Box<SpentClause>>,
         /// Its slices.
         slices: Vec<SliceClause>,

@@ -71,7 +71,7 @@ fn question(parser: &mut Parser) -> Result<(ColumnName, super::Parameters), Pars
         );
     }
     if parameters.within.is_some() {
-        return error(parser, "a range has no ±, so within asks for nothing; write eps=0.1");
+        return error(parser, "a range has no ±, so within has no effect; write eps=0.1");
     }
     Ok((ColumnName { table, column }, parameters))
 }

@@ -185,7 +185,7 @@ fn parameters(
             "marginals" => give(
                 &mut options.marginals,
                 whole(&value, 1, 8),
-                "must be a whole number from 1 to 8: how many columns are to fit together",
+                "must be a whole number from 1 to 8: the number of columns in each set",
             ),
             "rounds" => {
                 give(&mut options.rounds, whole(&value, 1, 1_000), "must be from 1 to 1000")

@@ -186,7 +186,7 @@ mod tests {
             ("SELECT a.g, * FROM a, b", "SELECT a.g AS \"g_1\", * FROM a, b"),
             ("SELECT * EXCLUDE (g), g FROM t", "SELECT * EXCLUDE (g), g FROM t"),
             ("SELECT 1 FROM (SELECT g, g) q", "SELECT 1 FROM (SELECT g, g AS \"g_1\") q"),
-            // A cast has the name of what it casts.
+            // A cast is named after the expression that it casts.
             ("SELECT g, CAST(g AS INT)", "SELECT g, CAST(g AS INT) AS \"CAST(g AS INT)\""),
             (
                 "SELECT CAST(g AS INT), g::TEXT, CAST(g AS INT) FROM t",

@@ -20,7 +20,7 @@ pub(super) fn bounds_lines(
     let mut cuts = vec![match &measure.ladder {
         Some(_) => "what a unit has beyond the bound that is chosen",
         None if is_of_values(measure) && may_cut(part, measure) => {
-            "a unit's rows beyond these bounds (of more in a group, each counts by the same share)"
+            "a unit's rows beyond these bounds (with more in a group, each row counts by the same share)"
         }
         None => "a unit's rows beyond these bounds",
     }];

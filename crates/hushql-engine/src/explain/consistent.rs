@@ -46,5 +46,4 @@ fn drawn(level: &FittedLevel) -> Option<f64> {
 }
 
 /// Why a number that is kept from falling below 0 has no error.
-pub(super) const NO_ERROR: &str =
-    "none is known of numbers that are kept from falling below 0; without NONNEGATIVE there is one";
+pub(super) const NO_ERROR: &str = "numbers that are kept from falling below 0 have no known error; without NONNEGATIVE there is one";

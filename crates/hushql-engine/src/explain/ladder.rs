@@ -37,12 +37,10 @@ pub(super) fn ladder_lines(
             let leader = measure.ladder.as_ref().and_then(|ladder| ladder.follows);
             let leader = leader.and_then(|leader| part.measures().get(leader));
             let text = leader.map_or("another release", |leader| leader.clause.text.as_str());
-            format!(
-                "τ, the one that is chosen for {text}, which pays for it: both are of the same rows"
-            )
+            format!("τ, chosen for {text}, which pays for it: both have the same rows")
         }
         Some(few) => format!(
-            "τ, chosen at ε = {choosing} by the exponential mechanism: the last bound, which is declared, unless more than {few} units, and {step} more for each step below it, are within a lower one; each unit beyond it weighs as one; range 1"
+            "τ, chosen at ε = {choosing} by the exponential mechanism: the declared bound, the last one, unless a lower one has more than {few} units within it, and {step} more for each step below the last; each unit beyond a bound weighs as one against it; range 1"
         ),
         None => format!(
             "τ, chosen at ε = {choosing} by the exponential mechanism: each step up the ladder weighs as {step} units beyond the bound; range 1"
@@ -70,7 +68,7 @@ fn ladder_text(measure: &Measure, mechanized: &Mechanized, chosen: &ChosenBound)
     });
     let rungs = rungs.collect::<Vec<_>>().join("   ");
     format!(
-        "τ = {rungs} with 95 %, and in brackets with 95 % the units that have more, if it is chosen"
+        "τ = {rungs} with 95 %, and in brackets the most units that have more with 95 %, if it is chosen"
     )
 }
 
@@ -110,7 +108,7 @@ pub(super) fn noise_text(measure: &Measure, chosen: &ChosenBound) -> String {
 pub(super) fn error_text(measure: &Measure) -> String {
     let n = if measure.is_mean() { ", n the noisy number of rows" } else { "" };
     format!(
-        "with 95 %: within what the ladder says of the bound that is chosen{n}, of the aggregate under that bound; what it cuts is in no ±"
+        "with 95 %: within the ± that the ladder shows for the chosen bound{n}, of the aggregate under that bound; no ± covers what it cuts"
     )
 }
 
@@ -178,7 +176,7 @@ pub(super) fn proposal_line(
     Some((
         "less noise",
         format!(
-            "{}({parameters}) {} chooses the bound of a unit's rows by what units have, where this noise is for {rows} rows of one \
+            "{}({parameters}) {} chooses the bound of a unit's rows by what units have; the noise here is for {rows} rows of one \
              unit",
             MechanismName::Laplace,
             clause.text

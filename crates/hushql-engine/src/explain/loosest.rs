@@ -48,8 +48,9 @@ impl Loosest {
 /// The largest factor of a release that can be tightened, if there is one.
 ///
 /// # Guarantee
-/// The result is a function of the query and the declarations. The factor is that of Δ₁ under
-/// Laplace noise, of Δ₂ under Gaussian noise, and of the range of a score on an axis.
+/// The result is a function of the query and the declarations. The
+/// factor is that of Δ₁ under Laplace noise, of Δ₂ under Gaussian noise, and of the range for a
+/// score on an axis.
 pub(super) fn loosest(
     part: &PrivateAggregate,
     measure: &Measure,

@@ -133,7 +133,7 @@ impl Explanation {
         let ends = release.analysis().called_ends().map_or(&[][..], |called| &called.told);
         lines.extend(ends.iter().map(|end| ("interval", end.explained())));
         let named_by =
-            if by_default { " (what names no cost shares the PER QUERY default)" } else { "" };
+            if by_default { " (releases without a cost share the PER QUERY default)" } else { "" };
         lines.push(("cost", format!("{}{named_by}", cost.neat())));
         for quote in quotes {
             lines.push(("budget", budget_text(quote)));
@@ -349,15 +349,15 @@ fn released_as(measure: &Measure) -> String {
 }
 
 /// The note on the error of a number that itself decides which rows come out.
-const DECIDES: &str = "this release decides which rows come out: the error above is that of the draw, and what is shown because it came out \
+const DECIDES: &str = "this release decides which rows come out: the error above is that of the draw; a number that is shown because it came out \
                        large is off by more, more often";
 
 /// How a bound is read from its histogram.
 fn finding_line(measure: &Measure) -> Option<(&'static str, String)> {
     let Some(Finding::Histogram { least, .. }) = measure.clause.finding else { return None };
     let text = format!(
-        "where the largest bucket with a noisy count of {least} or more ends, which an empty one has in {FALSE_ALARM} histograms \
-         at most; where none has, the bucket with the largest noisy count"
+        "the end of the largest bucket with a noisy count of {least} or more, which an empty bucket reaches in {FALSE_ALARM} histograms \
+         at most; if none reaches it, of the bucket with the largest noisy count"
     );
     Some(("bound", text))
 }
@@ -401,7 +401,7 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
             consistent::NO_ERROR.to_owned()
         }
         Predicted::Nothing => {
-            "none is told: a bound would tell how many candidates the data have".to_owned()
+            "not shown: a bound would reveal how many candidates the data have".to_owned()
         }
     }
 }

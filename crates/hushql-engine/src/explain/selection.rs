@@ -127,7 +127,7 @@ pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option
         ),
         Instead::Rounds { .. } => return None,
         Instead::OwnSizes { rows } => format!(
-            "measures each score by what a row changes it by: with 95 % worse than another candidate by at most {} of that one",
+            "measures each score by the change that one row makes to it: with 95 % the winner is worse than another candidate by at most {} of that candidate",
             by_size_text(measure, measure.choice()?, rows)
         ),
     };
@@ -334,7 +334,7 @@ fn sharing_text(
     }
     if measure.clause.operand == Operand::Response {
         return Some(format!(
-            "{outer} entries of the roster answer, each once; who has no row answers uniformly; ε is that of one entry's value replaced, for an entry added or removed it is {}",
+            "{outer} entries of the roster answer, each once; an entry without a row answers uniformly; this ε holds for one entry's value replaced, and for an entry added or removed it is {}",
             rounded(present_or_absent(choice, mechanized))
         ));
     }

@@ -48,7 +48,7 @@ impl Explanation {
             (None, _) => String::new(),
             (Some(1), _) => "; one row of each unit counts".to_owned(),
             (Some(most), true) => {
-                format!("; each of its rows counts as its share of one, at most {most} rows of it")
+                format!("; the rows of each unit, at most {most}, share the weight of one")
             }
             (Some(most), false) => format!("; at most {most} rows of each unit count"),
         };
@@ -67,7 +67,7 @@ impl Explanation {
             Some(beyond) => {
                 lines.push(("workload", marginals));
                 lines.push(("error", format!(
-                    "with 95 %: each of their counts, as the table tells its proportion, is within the best table's and {} rows",
+                    "with 95 %: each of their counts, in proportion to the table's rows, errs by at most {} rows more than in the best table",
                     rounded(beyond)
                 )));
             }

@@ -38,7 +38,7 @@ pub(super) fn partition(inner: &Inner, budget: &str, column: &str) -> Result<Str
 pub(super) fn drop(inner: &Inner, budget: &str) -> Result<String, Error> {
     inner.vault.drop_partition(budget)?;
     Ok(format!(
-        "budget {budget}: its people are not partitioned any more; what was charged to the dearest cell counts for all of them"
+        "budget {budget}: its people are no longer partitioned; the most that was charged to one cell counts for all of them"
     ))
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
         let mut others = names.iter();
         let Some(first) = others.next() else { continue };
         let others: Vec<String> = others.map(|name| quoted(name)).collect();
-        // Each slice comes before the whole. The whole then states only what no slice spent.
+        // Each slice comes before the whole, so that the whole adds only what no slice spent.
         for (by, spent) in &spent.by {
             if let Some(spent) = spent_clause(*spent) {
                 let (first, by) = (quoted(first), quoted_analyst(by));

@@ -42,8 +42,8 @@ pub(super) fn set(inner: &Inner, analyst: &str, folder: Option<&str>) -> Result<
     Ok(format!("answers of {analyst} may be written into {shown}: COPY (query) TO 'file.csv'"))
 }
 
-/// Why answers must not be written into a folder: the file or folder of HushQL that overlaps with
-/// it.
+/// The file or folder of HushQL that overlaps with a folder, as the reason why answers must not be
+/// written into it. `None` if nothing overlaps.
 ///
 /// # Errors
 /// Errors of the file system. A path that cannot be examined may overlap.

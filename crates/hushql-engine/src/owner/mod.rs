@@ -259,7 +259,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             inner.vault.set_replay(name, *replay)?;
             Ok(match replay {
                 Replay::All => format!(
-                    "budget {name}: a release that was paid for is replayed to everybody who asks it again, at no cost, also one of before"
+                    "budget {name}: a release that was paid for is replayed to everyone who asks for it again, at no cost, even one from before this statement"
                 ),
                 Replay::Own => format!(
                     "budget {name}: a release that was paid for is replayed to those who paid for it, at no cost"
@@ -372,7 +372,7 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     }
     inner.vault.refresh(table)?;
     Ok(format!(
-        "table {table} is refreshed: what was drawn of its rows before is not replayed any more, and what is drawn from now on is, until its next declaration"
+        "table {table} is refreshed: releases of its earlier rows are no longer replayed; new releases are, until its next declaration"
     ))
 }
 

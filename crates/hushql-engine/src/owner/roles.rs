@@ -134,7 +134,7 @@ fn verifier(inner: &Inner, name: &str, password: &Password) -> Result<String, Er
     let text = password.text();
     if ["SCRAM-SHA-256$", "md5"].iter().any(|begin| text.starts_with(begin)) {
         return Err(Error::catalog(
-            "a verifier that a client made is of SCRAM-SHA-256, with 4096 rounds and a salt of 16 bytes: write the password itself instead",
+            "a verifier must be of SCRAM-SHA-256, with 4096 rounds and a salt of 16 bytes: write the password itself instead",
         ));
     }
     // Clients normalize other characters before they hash them, and differ in how they do it.

@@ -181,7 +181,7 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
             }
             (one @ Source::Postgres { .. }, other @ Source::Postgres { .. }) => {
                 is_same_table(one, other)
-                    .then(|| format!("{name} is on its server the table that {its} is"))?
+                    .then(|| format!("{name} is the same table of its server as {its}"))?
             }
             (
                 Source::File { .. },

@@ -7,7 +7,7 @@ use crate::analysis::{Analysis, ErrorBars, Measure, ReleaseKind};
 use crate::mechanism::Rung;
 
 /// Why an output that is computed from released numbers has no error. `None` if it has an error, or
-/// does not depend on a released number.
+/// is not computed from released numbers.
 pub(super) fn without_error(
     analysis: &Analysis,
     selections: &[Option<PartitionSelection>],
@@ -21,23 +21,21 @@ pub(super) fn without_error(
         return None;
     }
     Some(match analysis.is_decided(output, &counter(selections)) {
-        true => "released numbers that it is computed from decide which rows are shown",
-        false => {
-            "the errors of the released numbers that it is computed from are not followed through it"
-        }
+        true => "it is computed from released numbers that decide which rows are shown",
+        false => "no error is derived for an expression of this kind",
     })
 }
 
 /// Why an output has no error on any row, although the answer carries errors for it.
 pub(super) fn without_bound(analysis: &Analysis, output: usize) -> &'static str {
     if analysis.origin(output).is_some() {
-        "the noise may be all that there is: a larger eps gives one"
+        "the noise may be larger than the number itself: a larger eps gives a ±"
     } else if analysis.reads_nonnegative(output) {
-        "none is known of numbers that are kept from falling below 0: without NONNEGATIVE there is one"
+        "numbers that are kept from falling below 0 have no known error: without NONNEGATIVE there is a ±"
     } else if analysis.reads_moments(output) {
-        "the error of a variance, correlation or line is known of itself alone, and not of what is computed from it"
+        "a variance, correlation or line has a ±, and what is computed from it has none"
     } else {
-        "the noise may be as large as what is divided by: a larger eps gives one"
+        "the noise may be as large as the divisor: a larger eps gives a ±"
     }
 }
 

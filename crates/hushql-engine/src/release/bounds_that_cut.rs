@@ -42,7 +42,8 @@ pub(crate) fn cut_text(
     if measure.ladder.is_some() || part.subject().is_row() || !is_distance(accuracy) {
         return None;
     }
-    let share = if is_of_values(measure) { ", of more each by the same share" } else { "" };
+    let share =
+        if is_of_values(measure) { ", each by the same share if there are more" } else { "" };
     beyond(part, measure).map(|most| format!("{most}{share}"))
 }
 

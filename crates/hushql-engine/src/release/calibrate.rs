@@ -241,7 +241,7 @@ fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Resu
     let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
     let responds = measure.clause.operand == Operand::Response;
     if (is_aggregate || responds) && parameters.monotonic.is_some() {
-        return Err(unused("monotonic", name, "monotonic belongs to scores of one's own choice"));
+        return Err(unused("monotonic", name, "monotonic belongs to selections such as ARGMAX"));
     }
     if !responds && !name.chooses() {
         let (message, hint) = if is_aggregate {
@@ -299,7 +299,7 @@ pub(crate) fn among_unknown(
             return Err(Refusal::new(
                 Reason::Operand,
                 text,
-                format!("{name} cannot choose among candidates that only the data know"),
+                format!("{name} cannot choose among undeclared candidates"),
                 format!("EXPONENTIAL(eps={epsilon}, delta={delta})"),
             ));
         }

@@ -69,7 +69,10 @@ pub(super) fn priced<'a>(
 ) -> Result<Cow<'a, Measure>, Refusal> {
     let parameters = &measure.clause.parameters;
     if let Groups::Public(_) = groups {
-        refuse_complete(measure, "no group is hidden here: only groups that the data know are")?;
+        refuse_complete(
+            measure,
+            "no group is hidden here: only groups with undeclared keys can be",
+        )?;
     }
     let Some(within) = &parameters.within else { return Ok(Cow::Borrowed(measure)) };
     may_ask(measure)?;
@@ -126,7 +129,7 @@ fn may_ask(measure: &Measure) -> Result<(), Refusal> {
     }
     if measure.ladder.is_some() {
         return without(
-            "the error under a chosen bound depends on which one is chosen, which only the draw decides",
+            "the error depends on the bound, which only the draw chooses",
             format!(
                 "{name}(eps=1, rows=auto) {text}, or a bound in place of auto, such as total=50"
             ),
@@ -135,7 +138,7 @@ fn may_ask(measure: &Measure) -> Result<(), Refusal> {
     match &measure.release_kind {
         ReleaseKind::Choice(choice) if matches!(choice.source, CandidateSource::Unknown { .. }) => {
             without(
-                "nothing is known of the error of a choice among candidates that only the data know: it would tell how many there are",
+                "the error of a choice among undeclared candidates is not known: it would reveal how many there are",
                 format!(
                     "{name}(eps=1, delta=1e-6) {text}, or the candidates after it: IN ('a', 'b')"
                 ),

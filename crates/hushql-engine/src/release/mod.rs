@@ -211,7 +211,7 @@ impl Release {
     }
 
     /// Why an output that is computed from released numbers has no error. `None` if it has an
-    /// error, or does not depend on a released number.
+    /// error, or is not computed from released numbers.
     pub(crate) fn without_error(&self, output: usize) -> Option<&'static str> {
         without_error(&self.analysis, &self.selections, &self.error_bars, output)
     }
