@@ -53,7 +53,7 @@ pub(super) fn starts_fresh(parser: &Parser) -> bool {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
     };
     let selects = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"].into_iter().any(|word| is(1, word));
-    // A column may have that name; a word that continues an expression after it is not a call.
+    // `fresh` may be a column. If the next word continues an expression, no call follows.
     let calls = word_at(parser, 1).is_some_and(|word| !BEHIND_COLUMNS.contains(&word.keyword))
         && parser.peek_nth_token(2).token == Token::LParen;
     is(0, "FRESH") && (selects || calls)

@@ -48,7 +48,7 @@ pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<St
 }
 
 /// CREATE EXTERNAL TABLE, for one file or several. Only a CSV file can have columns whose types
-/// differ from the inferred ones. The types are also written where the files may be missing.
+/// differ from the inferred ones. The types are also written if the files may be missing.
 pub(crate) fn created(table: &Table) -> Option<String> {
     let typed = |columns: &[Column]| {
         let columns = columns.iter().map(|column| {
