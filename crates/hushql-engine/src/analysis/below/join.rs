@@ -509,8 +509,8 @@ impl Once {
     }
 }
 
-/// The most rows of a unit in a join of private rows, and for each table that is read, the most
-/// rows that one of its rows has in the join.
+/// The most rows of a unit in a join of private rows; and for each table that is read, the most
+/// rows of the join that come from one of its rows.
 fn rows_of(
     left: &PrivateRelation,
     right: &PrivateRelation,

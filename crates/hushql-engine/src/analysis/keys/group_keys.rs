@@ -208,8 +208,8 @@ fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
     made && !declared && public_source(flow, expr).is_none()
 }
 
-/// Refuses a condition that no value of its columns meets, and conditions on one column that no
-/// value meets together.
+/// Refuses a condition that no value of its columns meets. Also refuses conditions on one column if
+/// no value meets all of them.
 ///
 /// # Errors
 /// The refusal.
