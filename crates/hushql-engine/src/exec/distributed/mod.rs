@@ -7,7 +7,7 @@
 //! description, so they cannot be sent.
 //!
 //! ```text
-//! BoundContributionsExec ─▶ Operator::BoundContributions { unit: 0, keys: [1], … } ─▶ bytes ─▶ … ─▶ BoundContributionsExec
+//! BoundContributionsExec ─▶ Operator(BoundContributions { unit: 0, keys: [1], … }) ─▶ bytes ─▶ … ─▶ BoundContributionsExec
 //! ```
 
 mod functions;

@@ -7,9 +7,9 @@
 //! says which of the two it is, or that it cannot be sent.
 //!
 //! ```text
-//! BoundContributionsExec   ─▶ Part::Own(Operator)        unit 0, keys [1], the key space, the aggregates and their bounds
-//! FilterExec               ─▶ Part::DataFusions
-//! StreamingTableExec       ─▶ Part::Refused              lines of a CSV file
+//! BoundContributionsExec   ─▶ InputOperator::Own(Operator)   unit 0, keys [1], the key space, the aggregates and their bounds
+//! FilterExec               ─▶ InputOperator::DataFusions
+//! StreamingTableExec       ─▶ CannotRunThere                 lines of a CSV file
 //! ```
 
 use std::sync::Arc;

@@ -38,7 +38,7 @@ impl DrawPlan {
 /// The noise of one number.
 ///
 /// # Errors
-/// A constant text for mechanisms that choose.
+/// An error with a constant text for mechanisms that choose.
 pub(super) fn noise(mechanism: &Mechanism, rng: &mut QueryRng) -> Result<i128, DrawError> {
     Ok(match mechanism {
         Mechanism::Laplace(mechanism) => mechanism.draw(rng),

@@ -28,7 +28,7 @@ impl<'a> OfLadder<'a> {
     /// columns.
     ///
     /// # Errors
-    /// A constant text if there are fewer columns.
+    /// An error with a constant text if there are fewer columns.
     pub(crate) fn new(
         sums: &'a [Vec<i128>],
         first: usize,
@@ -58,7 +58,7 @@ impl<'a> OfLadder<'a> {
     /// Exact: the sum over all units of what each adds under the bound.
     ///
     /// # Errors
-    /// A constant text for a number without a bound.
+    /// An error with a constant text for a number without a bound.
     pub(crate) fn under(&self, rung: usize) -> Result<Vec<Vec<i128>>> {
         if rung >= self.rungs {
             return Err(failed());

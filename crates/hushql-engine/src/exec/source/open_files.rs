@@ -7,7 +7,7 @@
 //! [`Stamp`] shows whether somebody wrote to it.
 //!
 //! ```text
-//! /data/visits.parquet ── opened ──▶ Held ◀── held://files/5263… ── ParquetSource
+//! /data/visits.parquet ── opened ──▶ OpenFile ◀── held://files/5263… ── ParquetSource
 //!                                     ▲
 //!                          checked, hashed, and checked again before anything is answered
 //! ```
