@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 use super::connections::{House, Seat, count};
 use super::encode::{EncodedRows, EncodedTable};
-use super::failure::said;
 use super::reply::{Reply, Said};
+use super::sqlstate::said;
 use super::statement_kind::SETTINGS;
 
 /// Why a statement has no result.

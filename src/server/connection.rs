@@ -17,11 +17,11 @@ use super::catalog::DATABASE;
 use super::client::Desk;
 use super::connections::{House, Seat, count};
 use super::extended;
-use super::failure::{hinted, said};
 use super::message::{self, Broken, Message, Startup, first_of_log_in};
 use super::reply::{Reply, Said};
 use super::simple::{self, said_of};
 use super::socket::{Channel, Socket};
+use super::sqlstate::{hinted, said};
 use super::statement_kind::{SETTINGS, StatementKind, kind};
 
 /// The time limit for logging in.

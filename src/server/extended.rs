@@ -18,13 +18,13 @@ use super::catalog;
 use super::client::{Desk, Failed, MOST_STATEMENTS, Portal, PortalSource, Statement, Stored};
 use super::encode::{self, kinds, shown};
 use super::example::{examples, nearer};
-use super::failure::{after_charge, said};
 use super::message::{Bind, StatementOrPortal};
+use super::parameter_types;
 use super::parameters;
 use super::run::{StatementOutcome, may_hold, may_store, run};
 use super::simple::{answered, complete};
+use super::sqlstate::{after_charge, said};
 use super::statement_kind::{self, StatementKind, kind};
-use super::types;
 
 /// The most bytes of a prepared statement, and of all prepared statements of a connection.
 const MOST_BYTES: usize = 1 << 20;
@@ -62,7 +62,7 @@ pub(super) fn parse(
         return Err(said("54023", "a statement has at most 1000 parameters").into());
     }
     let known = match types.iter().take(count).filter(|kind| **kind != 0).count() < count {
-        true => types::inferred(&sql, &desk.session.schemas()?),
+        true => parameter_types::inferred(&sql, &desk.session.schemas()?),
         false => Vec::new(),
     };
     types.resize(count.max(types.len()), 0);
@@ -180,7 +180,7 @@ pub(super) fn describe(
         StatementOrPortal::Statement => {
             let Statement { sql, types } = statement(desk, name)?;
             // The columns depend on the types of parameters, not on their values.
-            let values = examples(&types, &types::fractions(&sql));
+            let values = examples(&types, &parameter_types::fractions(&sql));
             let schema = match kind(&sql) {
                 StatementKind::Query => catalog::columns(desk, &sql, &values)?,
                 _ => None,

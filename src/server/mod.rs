@@ -37,10 +37,10 @@ mod copy;
 mod encode;
 mod example;
 mod extended;
-mod failure;
 mod message;
 mod metrics;
 mod numeric;
+mod parameter_types;
 mod parameters;
 mod reply;
 mod run;
@@ -48,11 +48,11 @@ mod run_texts;
 mod self_signed;
 mod simple;
 mod socket;
+mod sqlstate;
 mod statement_kind;
 mod timestamp;
 mod tls;
 mod turns;
-mod types;
 
 /// Where a server listens, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

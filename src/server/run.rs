@@ -10,8 +10,8 @@ use hushql::{Answer, Explanation, Output};
 use super::catalog;
 use super::client::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, PortalSource, Stored};
 use super::encode::{self, EncodedTable};
-use super::failure::{after_charge, hinted, said};
 use super::run_texts::texts;
+use super::sqlstate::{after_charge, hinted, said};
 use super::statement_kind::{Copied, SETTINGS, StatementKind, kind};
 
 /// The result of a statement.

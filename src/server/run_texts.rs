@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 
 use super::client::Failed;
 use super::encode::EncodedTable;
-use super::failure::said;
+use super::sqlstate::said;
 
 /// Rows of texts.
 pub(super) fn texts(columns: &[(&str, Vec<String>)]) -> Result<EncodedTable, Failed> {

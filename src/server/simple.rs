@@ -10,9 +10,9 @@ use hushql::split_statements;
 use super::client::{Desk, Failed};
 use super::copy;
 use super::encode;
-use super::failure::{after_charge, said, told};
 use super::reply::Said;
 use super::run::{StatementOutcome, run};
+use super::sqlstate::{after_charge, said, told};
 
 /// Runs the statements of a text, and tells the client that the server is ready for the next text.
 ///

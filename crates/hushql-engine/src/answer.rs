@@ -17,17 +17,17 @@ use crate::dialect::Finding;
 use crate::exec::{Drawn, at_end};
 use crate::privacy::Spend;
 use crate::release::bounds_that_cut::cut_text;
+use crate::release::exact_text::{bound_note, steps_text};
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
-use crate::release::text::{bound_note, steps_text};
 use crate::release::{CONFIDENCE, PartitionSelection, Release};
 use crate::visible::{self, rounded};
 
 mod accuracy;
-mod consistent;
+mod consistent_notes;
 mod receipt;
 
-use consistent::consistent_notes;
+use consistent_notes::consistent_notes;
 
 pub use accuracy::{Accuracy, AccuracyKind};
 pub use receipt::Receipt;

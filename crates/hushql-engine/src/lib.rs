@@ -65,7 +65,7 @@ pub use bind::BindError;
 pub use catalog::{Budget, PerQuery, SliceOf};
 pub use dialect::{ScriptStatement, Size, Value};
 pub use engine::Engine;
-pub use engine::copy::AnswerFile;
+pub use engine::answer_files::AnswerFile;
 pub use engine::forecast::Forecast;
 pub use engine::log_in::LogIn;
 pub use engine::output::Output;

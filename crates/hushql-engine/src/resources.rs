@@ -36,7 +36,7 @@ pub(crate) use clock::Clock;
 
 mod alarm;
 mod clock;
-mod memory;
+mod default_memory;
 mod threads;
 
 /// The resources that one statement may use.
@@ -92,7 +92,7 @@ impl Default for Resources {
             rows: 1_000_000,
             rows_of_a_unit: MOST_ROWS_OF_A_UNIT,
             least_epsilon: 1_000,
-            memory: Some(memory::half_of_the_machine()),
+            memory: Some(default_memory::half_of_the_machine()),
             spill: None,
             time: Some(Duration::from_secs(300)),
         }

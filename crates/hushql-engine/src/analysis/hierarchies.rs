@@ -18,7 +18,7 @@ use arrow::error::ArrowError;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
 use crate::analysis::keys::KeySpace;
-use crate::analysis::keys::complete::Coverage;
+use crate::analysis::keys::coverage::Coverage;
 use crate::analysis::measure::{Input, Measure, ReleaseKind};
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
 use crate::analysis::private_aggregate::PrivateAggregate;

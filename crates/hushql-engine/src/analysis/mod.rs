@@ -75,7 +75,7 @@ pub use measure::{JointMoments, VarianceMoments};
 pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use private_aggregate::PrivateAggregate;
-pub use selection::limits::MOST_TERMS;
+pub use selection::selection_limits::MOST_TERMS;
 
 pub(crate) use measure::{approximate, ends_text, step};
 

@@ -9,7 +9,7 @@
 //! ward IN ('A', 'B', NULL), or NOT NULL      GROUP BY ward      nothing
 //! ```
 
-use crate::analysis::keys::complete::Coverage;
+use crate::analysis::keys::coverage::Coverage;
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::dialect::Finding;
 

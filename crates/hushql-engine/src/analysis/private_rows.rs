@@ -25,7 +25,7 @@ use super::expr::facts::{Facts, KeySource, type_range};
 use super::expr::shape::unit_of;
 use super::expr::total;
 use super::keys::group_keys::refuse_never;
-use super::keys::image::keys_that_pass;
+use super::keys::key_image::keys_that_pass;
 use super::keys::of_column::with_known_keys;
 use super::not_analyzed::{NotAnalyzed, lost};
 use super::splitter::has_marker;

@@ -73,7 +73,7 @@ mod points;
 pub(crate) mod quoting;
 pub(crate) mod sources;
 mod temporal;
-mod union;
+mod union_names;
 mod using;
 mod wide_types;
 
@@ -146,7 +146,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     let plan = with_one_type(plan)
         .and_then(|plan| coerce(plan, &context.options))
         .and_then(with_keys_once)
-        .and_then(union::with_named_branches)
+        .and_then(union_names::with_named_branches)
         .and_then(typed)
         .map_err(|error| explained(error, &releases))?;
     match unknown_column(&plan) {

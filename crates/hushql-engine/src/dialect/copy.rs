@@ -17,7 +17,7 @@ use super::parser::HushDialect;
 use crate::catalog::quoted;
 use crate::dialect::clauses::{error, expect_word};
 use crate::dialect::error::DialectError;
-use crate::dialect::query::{name, query};
+use crate::dialect::query_syntax::{name, query};
 
 /// Whether the text begins with `COPY (` or `COPY name TO`.
 pub(super) fn copies(parser: &Parser) -> bool {

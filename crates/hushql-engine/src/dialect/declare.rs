@@ -12,19 +12,19 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::amounts::{accountant, limit, per_query, spent};
+use super::budget_clauses::{accountant, limit, per_query, spent};
 use super::declaration::{Declaration, DomainClause, PerQueryClause, Taken, UnitClause};
 use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
-use super::roles::role;
+use super::role_statements::role;
 use super::script::TokenOffsets;
-use super::slices::{alteration, analyst, slices};
+use super::slice_clauses::{alteration, analyst, slices};
 use super::view::create_view;
 use crate::catalog::Replay;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
-use crate::dialect::query::{name, names};
+use crate::dialect::query_syntax::{name, names};
 use crate::refusal::{Reason, Refusal};
 
 /// A statement that begins with CREATE, ALTER or DROP.

@@ -18,7 +18,7 @@ use super::parser::HushDialect;
 use crate::catalog::RESERVED;
 use crate::dialect::clauses::{error, expect_word, take_word};
 use crate::dialect::error::DialectError;
-use crate::dialect::query::{RECURSION_LIMIT, name, query};
+use crate::dialect::query_syntax::{RECURSION_LIMIT, name, query};
 use crate::dialect::tokens::tokens;
 
 /// The name of the function that the analysis replaces by buckets.

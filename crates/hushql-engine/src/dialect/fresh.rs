@@ -16,8 +16,8 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::ast::AggregateName;
-use super::candidates::of_this_select;
 use super::clauses::word_at;
+use super::named_candidates::of_this_select;
 use super::spelling::respelled;
 use crate::catalog::RESERVED;
 

@@ -19,9 +19,9 @@ use super::aggregate::{aggregate_call, column_name};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause};
 use super::fresh::take_mark;
 use super::parser::aggregate_marker;
-use crate::dialect::candidates::of_this_select;
 use crate::dialect::clauses::folded;
 use crate::dialect::error::DialectError;
+use crate::dialect::named_candidates::of_this_select;
 use crate::refusal::{Reason, Refusal};
 
 /// The bare aggregates of one SELECT so far.

@@ -21,17 +21,17 @@ use super::allow::{
     table_factor, value,
 };
 use super::ast::{MechanismName, Parameters, marked};
-use super::candidates::name_candidates;
 use super::consistent::{attach, take_consistent};
 use super::fresh::has_mark;
-use super::grouping_sets::{MOST_SETS, only_numbers, spell_out};
 use super::histogram::{no_histogram, spell_out_histogram};
 use super::implied::Implied;
 use super::mode::group_by_modes;
+use super::named_candidates::name_candidates;
+use super::rollup_cube::{MOST_SETS, only_numbers, spell_out};
 use super::spelling::respell;
-use crate::dialect::candidates::of_this_select;
 use crate::dialect::clauses::{Clauses, Options, folded, numbered};
 use crate::dialect::error::DialectError;
+use crate::dialect::named_candidates::of_this_select;
 use crate::refusal::{Reason, Refusal};
 
 /// Lowers a query in place, and adds the releases that OPTIONS and KEYS imply to the clauses.

@@ -11,7 +11,7 @@ use sqlparser::parser::{Parser, ParserError};
 
 use super::declaration::Declaration;
 use crate::dialect::clauses::{expect_word, take_word, word_at};
-use crate::dialect::query::name;
+use crate::dialect::query_syntax::name;
 
 /// `[PARTITION BY column]`, which ends the creation of a budget.
 pub(super) fn of_new(parser: &mut Parser, create: Declaration) -> Result<Declaration, ParserError> {

@@ -17,7 +17,7 @@ use super::declare::word_then;
 use super::parser::HushDialect;
 use crate::dialect::clauses::{error, expect_word, word_at};
 use crate::dialect::error::DialectError;
-use crate::dialect::query::{name, query};
+use crate::dialect::query_syntax::{name, query};
 
 /// True if `CREATE RELEASE TABLE` or `DROP RELEASE TABLE` comes next.
 pub(super) fn names_release_table(parser: &Parser) -> bool {
@@ -85,7 +85,7 @@ pub(super) fn grant(parser: &mut Parser) -> Result<Statement, ParserError> {
     parser.expect_keyword(Keyword::ON)?;
     let name = name(parser)?;
     expect_word(parser, if may { "TO" } else { "FROM" })?;
-    let analyst = super::slices::analyst(parser)?;
+    let analyst = super::slice_clauses::analyst(parser)?;
     Ok(Statement::ReleaseTable(ReleaseTableChange::Grant { name, analyst, may }))
 }
 

@@ -12,11 +12,11 @@ use super::parser::HushDialect;
 use super::release_table::{grant, names_release_table, query_of_release_table, release_table};
 use super::script::TokenOffsets;
 use super::size::too_deep;
-use super::synthetic::{created, names_synthetic_table, synthetic_table};
+use super::synthetic_statement::{created, names_synthetic_table, synthetic_table};
 use super::value::Value;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
-use crate::dialect::query::{RECURSION_LIMIT, ended, name, query};
+use crate::dialect::query_syntax::{RECURSION_LIMIT, ended, name, query};
 use crate::refusal::{Reason, Refusal};
 
 /// SQL statements that no session runs. Any other unknown first word is a misspelling.

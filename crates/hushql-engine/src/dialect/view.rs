@@ -20,7 +20,7 @@ use super::script::TokenOffsets;
 use super::size::operators;
 use crate::dialect::clauses::Clauses;
 use crate::dialect::error::DialectError;
-use crate::dialect::query::{RECURSION_LIMIT, ended, lowered, name, names};
+use crate::dialect::query_syntax::{RECURSION_LIMIT, ended, lowered, name, names};
 use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::{Reason, Refusal};
 

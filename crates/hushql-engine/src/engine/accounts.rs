@@ -19,7 +19,7 @@ use chrono::DateTime;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::columns::{answer, table};
+use super::text_columns::{answer, table};
 use crate::answer::Answer;
 use crate::catalog::describe::{limit_text, per_query_text};
 use crate::catalog::{Cell, SliceOf};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::answer::Answer;
 use crate::engine::Engine;
-use crate::engine::columns::table;
+use crate::engine::text_columns::table;
 use crate::error::Error;
 use crate::ledger::{Vault, VaultError};
 use crate::owner;

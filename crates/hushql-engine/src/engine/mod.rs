@@ -36,9 +36,8 @@ use crate::resources::Resources;
 pub(crate) use session::Session;
 
 mod accounts;
+pub(crate) mod answer_files;
 mod attempts;
-mod columns;
-pub(crate) mod copy;
 mod explained;
 pub(crate) mod forecast;
 pub(crate) mod log_in;
@@ -50,6 +49,7 @@ pub(crate) mod schemas;
 pub(crate) mod session;
 pub(crate) mod show;
 pub(crate) mod spending;
+mod text_columns;
 
 mod maintenance;
 mod planning_errors;
@@ -57,8 +57,8 @@ pub(crate) mod prepared;
 mod query;
 mod release_tables;
 pub(crate) mod stream;
-mod synthetic;
 mod synthetic_about;
+mod synthetic_tables;
 mod vault_thread;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.

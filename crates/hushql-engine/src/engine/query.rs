@@ -41,11 +41,11 @@ use crate::instance::Inner;
 use crate::resources::Clock;
 
 mod analyze;
-mod answer;
-mod bind;
+mod answer_query;
+mod bind_query;
 mod cached_answer;
-mod cells;
 mod charge;
+mod charged_cells;
 pub(crate) mod choose;
 mod declared;
 mod drift;
@@ -53,9 +53,9 @@ pub(crate) mod prepare;
 mod public_row;
 pub(crate) mod request;
 mod rewritten_query;
-mod rows;
+mod row_contents;
 mod run;
-pub(crate) mod synthetic;
+pub(crate) mod synthetic_stages;
 
 impl Session {
     /// Stage 1: parses the text of any statement, after a check that the clock is plausible.

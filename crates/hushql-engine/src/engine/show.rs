@@ -8,7 +8,7 @@ use arrow::array::{
 };
 
 use super::accounts;
-use super::columns::table;
+use super::text_columns::table;
 use crate::answer::Answer;
 use crate::catalog::cell::Partition;
 use crate::catalog::describe::{domain_text, privacy_text};
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::ledger::{Inventory, OWNER, Vault};
-use crate::owner::script::{budget_statement, partition_statement, table_statements};
+use crate::owner::declaration_script::{budget_statement, partition_statement, table_statements};
 use crate::owner::suggest::suggestions;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type_of;

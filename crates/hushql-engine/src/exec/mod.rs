@@ -16,7 +16,7 @@
 //!       …                                …
 //! ```
 
-mod consistent;
+mod consistent_numbers;
 mod datafusion;
 pub mod distributed;
 mod draw;
@@ -39,9 +39,9 @@ mod verify;
 pub(crate) use datafusion::collected::Collected;
 pub(crate) use datafusion::kept_public::KeptPublic;
 pub(crate) use datafusion::planning::Planning;
-pub use datafusion::session::PlannedTables;
-pub use datafusion::session::session_state;
-pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
+pub use datafusion::session_state::PlannedTables;
+pub use datafusion::session_state::session_state;
+pub(crate) use datafusion::session_state::{columns_of_public, exact_rows, session_state_within};
 pub(crate) use error_columns::at_end;
 pub(crate) use hushql_exec::deadline::Deadline;
 pub(crate) use hushql_exec::encoded_rows::ReadingLimits;
@@ -75,10 +75,10 @@ use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 use crate::visible::heading;
-use consistent::{DrawnPart, WaitingParts};
+use consistent_numbers::{DrawnPart, WaitingParts};
 use datafusion::memory::Advance;
 use distributed::site_of;
-use draw::plan::{DrawPlan, Specification};
+use draw::draw_plan::{DrawPlan, Specification};
 use error_columns::{Margin, margins};
 use hushql_exec::operator::bound_contributions::{HashKey, LateKey};
 use paid::PaidFor;

@@ -24,8 +24,8 @@ use futures::stream;
 
 use crate::exec::distributed::site_of;
 use crate::exec::draw::draw;
-use crate::exec::draw::input::gather;
-use crate::exec::draw::plan::Specification;
+use crate::exec::draw::draw_plan::Specification;
+use crate::exec::draw::gathered_input::gather;
 use crate::grid::failed;
 use crate::sampler::QueryRng;
 

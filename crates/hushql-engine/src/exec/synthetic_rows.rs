@@ -23,7 +23,7 @@ use super::plan::rows::in_partitions;
 use super::verify::{Expected, verify_feed};
 use crate::analysis::private_rows::PrivateRows;
 use crate::ledger::{Charge, Due, plan_hash};
-use crate::release::synthetic::SyntheticRelease;
+use crate::release::synthetic_release::SyntheticRelease;
 use crate::sampler::QueryRng;
 use hushql_exec::encoded_rows::{CodedRows, Coding, ReadingLimits, encode_rows};
 use hushql_exec::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey};

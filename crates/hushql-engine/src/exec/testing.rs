@@ -14,14 +14,14 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::draw::draw;
-use super::draw::input::gather;
+use super::draw::gathered_input::gather;
 use super::draw::rungs::OfLadder;
 use super::draw::select::{exact_runs, exact_scores};
 use super::plan::bounded_inputs;
 use super::verify::{Expected, verify_feed};
 use super::{single, specification, width};
 use crate::analysis::{CandidateSource, InputShape, Keys, Measure, PrivateAggregate};
-use crate::exec::draw::plan::Specification;
+use crate::exec::draw::draw_plan::Specification;
 use crate::grid::failed;
 use crate::mechanism::Beyond;
 use crate::release::Release;

@@ -30,7 +30,7 @@ use super::datafusion::opaque::{OpaqueExec, goes_by_no_order, orders_its_rows};
 use super::privatize::PrivatizeExec;
 use super::source::ledger::LedgerExec;
 use crate::analysis::PrivateAggregate;
-use crate::exec::draw::plan::Specification;
+use crate::exec::draw::draw_plan::Specification;
 use hushql_exec::operator::bound_contributions::BoundContributionsExec;
 use hushql_exec::operator::count_places::CountPlacesExec;
 use hushql_exec::operator::look_up::LookUpExec;

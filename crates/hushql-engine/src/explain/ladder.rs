@@ -11,14 +11,14 @@
 
 use serde_json::{Value, json};
 
-use super::text::number;
+use super::number_text::number;
 use crate::analysis::{Ladder, Measure, PrivateAggregate, approximate};
 use crate::dialect::{AggregateName, MechanismName, Operand, Parameters};
 use crate::mechanism::ChosenBound;
 use crate::privacy::{Epsilon, Rational};
-use crate::release::accuracy::accuracies_under_bounds;
+use crate::release::exact_text::{bound_text, exact, most_beyond};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
-use crate::release::text::{bound_text, exact, most_beyond};
+use crate::release::predicted_accuracy::accuracies_under_bounds;
 use crate::visible::rounded;
 
 /// A unit rarely has more rows than this, and noise for this many hides most answers.

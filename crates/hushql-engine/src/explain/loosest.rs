@@ -13,8 +13,8 @@ use crate::analysis::{
     Sharing, approximate, of_sums,
 };
 use crate::privacy::{Epsilon, Rational};
+use crate::release::exact_text::grid_text;
 use crate::release::mechanism::{Mechanism, Mechanized};
-use crate::release::text::grid_text;
 use crate::visible::rounded;
 
 /// A range of this many units of the column or more counts as wide.

@@ -14,39 +14,39 @@ use crate::analysis::{
 };
 use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, Spread};
-use crate::explain::text::number;
+use crate::explain::number_text::number;
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Rational, decimal_text};
 use crate::refusal::Refusal;
+use crate::release::exact_text::exact;
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
 use crate::release::mostly_noise::mostly_noise_below;
 use crate::release::record::{chosen_by, released_by, sensitivity_text};
-use crate::release::text::exact;
 use crate::release::{PartitionSelection, Release, loss_text, parameters_text};
 use crate::visible::{self, rounded};
 use bounds::bounds_lines;
-use budget::{budget_json, budget_text, cost_json};
+use budget_lines::{budget_json, budget_text, cost_json};
 use loosest::loosest;
-use mostly_noise::noise_below_text;
+use mostly_noise_text::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
-use selection::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
-use threshold::{keys_text, share_text, threshold_json, threshold_lines};
+use selection_lines::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
+use threshold_lines::{keys_text, share_text, threshold_json, threshold_lines};
 use tighter::{of_the_data, tighter_lines};
 
 mod bounds;
-mod budget;
-mod cells;
-mod consistent;
-mod joint;
+mod budget_lines;
+mod cell_lines;
+mod consistent_lines;
+mod joint_text;
 mod ladder;
 mod loosest;
-mod mostly_noise;
+mod mostly_noise_text;
 mod noise;
-mod selection;
+pub(crate) mod number_text;
+mod selection_lines;
 mod stored;
-mod synthetic;
-pub(crate) mod text;
-mod threshold;
+mod synthetic_lines;
+mod threshold_lines;
 mod tighter;
 
 pub(crate) use crate::release::record::threshold_ledger_texts;
@@ -103,7 +103,7 @@ impl Explanation {
                     ("replay", format!("charge {charge} {text}"))
                 }));
                 let fitted = release.fitted(i, position);
-                lines.extend(fitted.map(consistent::line));
+                lines.extend(fitted.map(consistent_lines::line));
                 let compared = hidden.is_some_and(|hidden| hidden.counter() == Some(position));
                 let chosen_by = compared || release.analysis().is_chosen_by(i, position);
                 if chosen_by {
@@ -112,7 +112,8 @@ impl Explanation {
                 let mut object = release_json(part, measure, mechanized, hidden);
                 if let Value::Object(map) = &mut object {
                     let decides = chosen_by.then(|| ("decides_rows".to_owned(), json!(true)));
-                    let fitted = fitted.map(|f| ("consistent".to_owned(), consistent::object(f)));
+                    let fitted =
+                        fitted.map(|f| ("consistent".to_owned(), consistent_lines::object(f)));
                     let replayed = replayed.map(|charge| ("replay".to_owned(), json!(charge)));
                     map.extend(decides.into_iter().chain(fitted).chain(replayed));
                 }
@@ -282,7 +283,7 @@ fn release_lines(
                 "range",
                 format!(
                     "{} {}{}   {}",
-                    joint::range_text(measure),
+                    joint_text::range_text(measure),
                     if measure.once_per_group() {
                         "a unit in a group"
                     } else if matches!(measure.input, Input::Distinct(_)) && !is_row {
@@ -331,7 +332,7 @@ fn release_lines(
 /// The sums to which noise is added, if they differ from what is released.
 fn released_as(measure: &Measure) -> String {
     if let Some(joint) = measure.joint() {
-        return joint::products_text(joint);
+        return joint_text::products_text(joint);
     }
     match measure.moments() {
         None if measure.is_mean() => ", released as Σ(x − lo) and Σ(hi − x)".to_owned(),
@@ -398,7 +399,7 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
             format!("each answer is true with {} %, whatever the data", rounded(p * 100.0))
         }
         Predicted::Nothing if measure.clause.consistent.is_some() => {
-            consistent::NO_ERROR.to_owned()
+            consistent_lines::NO_ERROR.to_owned()
         }
         Predicted::Nothing => {
             "not shown: a bound would reveal how many candidates the data have".to_owned()
@@ -410,7 +411,7 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
 /// value.
 fn spread_text(measure: &Measure, noise: f64) -> String {
     if let Some(joint) = measure.joint() {
-        return joint::error_text(joint, noise);
+        return joint_text::error_text(joint, noise);
     }
     let Some(moments) = measure.moments() else { return String::new() };
     let weight = Rational::from_integer(measure.weight().unwrap_or(0).into());
@@ -457,8 +458,8 @@ fn release_json(
             "rows_per_group": limits.per_partition,
             "groups": limits.l0,
         },
-        "least_per_row": joint::end_json(measure, measure.lo),
-        "greatest_per_row": joint::end_json(measure, measure.hi),
+        "least_per_row": joint_text::end_json(measure, measure.lo),
+        "greatest_per_row": joint_text::end_json(measure, measure.hi),
         "keys": if hidden.is_some() { Value::Null } else { json!(part.keys().all().len()) },
         "epsilon": mechanized.loss.epsilon().map(|epsilon| number(&exact(epsilon))),
     });

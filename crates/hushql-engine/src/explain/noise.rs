@@ -9,7 +9,7 @@
 //! ```
 
 use super::ladder;
-use super::text::{at_most, equal_to};
+use super::number_text::{at_most, equal_to};
 use crate::analysis::{Measure, ReleaseKind, Sensitivity, approximate};
 use crate::dialect::Parameters;
 use crate::mechanism::Laplace;

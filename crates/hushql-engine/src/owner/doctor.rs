@@ -21,7 +21,7 @@ use crate::catalog::{Catalog, Column, FileFormat, Privacy, Source, Table, Unit, 
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::instance::Inner;
-use crate::owner::script::{created, declarable};
+use crate::owner::declaration_script::{created, declarable};
 use crate::owner::suggest::names_key_of;
 use crate::sql_type::sql_type_of;
 

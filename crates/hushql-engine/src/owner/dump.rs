@@ -24,7 +24,9 @@ use crate::dialect::view_query;
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::ledger::{Inventory, Role};
-use crate::owner::script::{budget_statement, partition_statement, spent_clause, table_statements};
+use crate::owner::declaration_script::{
+    budget_statement, partition_statement, spent_clause, table_statements,
+};
 use crate::owner::{roles, twins};
 use crate::views::{named, statement};
 use crate::visible;

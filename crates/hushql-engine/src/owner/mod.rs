@@ -19,7 +19,7 @@ use crate::exec::{columns_of_public, source as files};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
-use crate::owner::columns::{column_of, data_type};
+use crate::owner::declared_columns::{column_of, data_type};
 use crate::owner::slices::left_text;
 use crate::sql_type::sql_type;
 use arrow::array::AsArray;
@@ -28,19 +28,19 @@ use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::col;
 
 mod amounts;
-mod cells;
-pub(crate) mod columns;
+mod budget_partition;
+pub(crate) mod declaration_script;
+pub(crate) mod declared_columns;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod roles;
-pub(crate) mod script;
 mod slices;
 pub(crate) mod suggest;
 mod twins;
 pub(crate) mod typed;
 mod units;
-mod views;
+mod view_declarations;
 
 /// How often a declaration is prepared again if other declarations come in between.
 const ATTEMPTS: usize = 8;
@@ -150,9 +150,11 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("table {name} is dropped; its charges remain"))
         }
         Declaration::CreateView { name, columns, query, taken } => {
-            views::create(inner, name, columns, query, *taken)
+            view_declarations::create(inner, name, columns, query, *taken)
         }
-        Declaration::DropView { name, if_exists } => views::drop(inner, name, *if_exists),
+        Declaration::DropView { name, if_exists } => {
+            view_declarations::drop(inner, name, *if_exists)
+        }
         Declaration::SetUnit { table, unit, other_people } => {
             let unit = units::checked(catalog, known(catalog, table)?, unit)?;
             let open = inner.open_files();
@@ -236,13 +238,13 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             if *taken == Taken::Keep && catalog.budget(name).is_some() {
                 return in_memory(inner, create);
             }
-            cells::checked(catalog, name, table, column)?;
+            budget_partition::checked(catalog, name, table, column)?;
             let created = in_memory(inner, create)?;
-            Ok(format!("{created}; {}", cells::partition(inner, name, column)?))
+            Ok(format!("{created}; {}", budget_partition::partition(inner, name, column)?))
         }
         Declaration::PartitionBudget { name, column } => match column {
-            Some(column) => cells::partition(inner, name, column),
-            None => cells::drop(inner, name),
+            Some(column) => budget_partition::partition(inner, name, column),
+            None => budget_partition::drop(inner, name),
         },
         Declaration::AlterSlice { budget, analyst, change } => {
             slices::alter(inner, budget, analyst, change)

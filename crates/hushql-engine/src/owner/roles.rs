@@ -17,7 +17,7 @@ use crate::dialect::{Password, RoleClause};
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::ledger::{Role, RoleChange};
-use crate::owner::script::text;
+use crate::owner::declaration_script::text;
 use crate::scram::{Fingerprint, Verifier, salt_of};
 
 /// The fewest and the most characters of a password.

@@ -14,17 +14,17 @@ use crate::dialect::Declaration as Parsed;
 use crate::error::Error;
 
 mod amount;
-mod budget;
-mod domain;
+mod privacy_budget;
+mod privacy_domain;
+mod privacy_unit;
 mod slice;
 mod table;
-mod unit;
 
-pub use budget::PrivacyBudget;
-pub use domain::PrivacyDomain;
+pub use privacy_budget::PrivacyBudget;
+pub use privacy_domain::PrivacyDomain;
+pub use privacy_unit::PrivacyUnit;
 pub use slice::BudgetSlice;
 pub use table::ExternalTable;
-pub use unit::PrivacyUnit;
 
 /// A declaration of an owner: a file as a table, a unit, a domain, a budget, or a public table.
 ///
@@ -77,7 +77,7 @@ impl Declaration {
 mod tests {
     use arrow::datatypes::{DataType, Schema, TimeUnit};
 
-    use super::unit::MOST_ROWS;
+    use super::privacy_unit::MOST_ROWS;
     use super::*;
     use crate::dialect::{Statement, Value, parse};
 

@@ -28,7 +28,7 @@ use crate::exec::exact_rows;
 use crate::exec::source::{OpenFiles, hashes_content, may_change};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
-use crate::owner::columns::{column_of, data_type};
+use crate::owner::declared_columns::{column_of, data_type};
 use crate::sql_type::sql_type;
 
 /// The unit of a clause, checked against the catalog.

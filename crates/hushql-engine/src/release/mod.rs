@@ -13,24 +13,26 @@ use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
-use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error};
-use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use draw_set::{DrawSet, Draws, Of};
+use fitted_levels::{Fit, FittedLevel, fits};
 use goal::{Groups, priced};
 use mechanism::is_bare;
 use number::follow_choices;
+use predicted_accuracy::{
+    accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error,
+};
 use replay::{PaidBy, ReplayedPart, drawn_by};
 use shared_vector::{draw_together, losses};
 use split_vector::SplitVector;
 
-pub(crate) mod accuracy;
 pub(crate) mod bounds_that_cut;
 pub(crate) mod calibrate;
 mod complete;
-pub(crate) mod consistent;
 mod cost;
 pub(crate) mod draw_set;
+pub(crate) mod exact_text;
+pub(crate) mod fitted_levels;
 mod generalized_choice;
 mod goal;
 pub(crate) mod identity;
@@ -39,13 +41,13 @@ pub(crate) mod mostly_noise;
 mod noisy_scores;
 pub(crate) mod number;
 mod partition_selection;
+pub(crate) mod predicted_accuracy;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod shared_vector;
 mod shortfall;
 mod split_vector;
-pub(crate) mod synthetic;
-pub(crate) mod text;
+pub(crate) mod synthetic_release;
 mod threshold;
 mod unknown_keys;
 

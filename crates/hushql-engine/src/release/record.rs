@@ -3,8 +3,8 @@
 use crate::analysis::{Choice, Measure, ReleaseKind};
 use crate::dialect::{MechanismName, Operand, SelectionClause, Selector};
 use crate::privacy::{Loss, Rational};
+use crate::release::exact_text::{bound_text, exact, score_units};
 use crate::release::mechanism::{Mechanism, Mechanized};
-use crate::release::text::{bound_text, exact, score_units};
 use crate::release::{PartitionSelection, loss_text, parameters_text};
 
 pub(crate) fn sensitivity_text(measure: &Measure, units: u128) -> String {

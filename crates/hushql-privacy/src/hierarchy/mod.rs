@@ -9,12 +9,12 @@
 //! level 1      5      6     4.67  5.67       disagree by 1, and each number takes a third of that
 //! ```
 
-mod noise;
+mod deviation;
 mod tail;
 mod tree;
 mod whole;
 
-pub use noise::{Deviation, Law};
+pub use deviation::{Deviation, Law};
 pub use tail::tail;
 pub use tree::Tree;
 pub use whole::WholeNumbers;

@@ -34,9 +34,9 @@ pub mod price;
 pub mod quantile;
 mod rate;
 mod rows_threshold;
-mod runs;
 mod space;
 mod threshold;
+mod tick_runs;
 mod tight;
 mod unknown;
 
@@ -63,8 +63,8 @@ pub use permute_and_flip::PermuteAndFlip;
 pub use price::PriceGrid;
 pub use quantile::{Rank, quantile_runs, rank_for};
 pub use rows_threshold::{Alone, rows_threshold_of_gaussian, rows_threshold_of_laplace};
-pub use runs::{ScoredRun, TickRuns};
 pub use threshold::{threshold_of_gaussian, threshold_of_laplace};
+pub use tick_runs::{ScoredRun, TickRuns};
 pub use unknown::{Unknown, UnknownRule};
 
 use crate::sampler::SamplerError;

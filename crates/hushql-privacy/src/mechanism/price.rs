@@ -12,7 +12,7 @@ use num_traits::ToPrimitive;
 
 use super::quantile::tidied;
 use super::rate::report_up;
-use super::runs::Gaps;
+use super::tick_runs::Gaps;
 use super::{Exponential, MechanismError, ScoredRun, TickRuns};
 use crate::sampler::QueryRng;
 use crate::sampler::bernoulli::bernoulli;

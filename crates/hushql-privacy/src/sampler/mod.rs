@@ -19,8 +19,8 @@
 #![deny(clippy::arithmetic_side_effects, clippy::float_arithmetic)]
 
 pub mod bernoulli;
-pub mod gaussian;
-pub mod laplace;
+pub mod discrete_gaussian;
+pub mod discrete_laplace;
 pub mod rng;
 pub mod runs;
 pub mod selection;
@@ -48,8 +48,8 @@ mod tests_opendp;
 
 use thiserror::Error;
 
-pub use gaussian::{Sigma, discrete_gaussian};
-pub use laplace::{LaplaceScale, discrete_laplace};
+pub use discrete_gaussian::{Sigma, discrete_gaussian};
+pub use discrete_laplace::{LaplaceScale, discrete_laplace};
 pub use rng::{QueryRng, Uniform};
 pub use runs::{Run, RunChoice, exponential_runs};
 pub use selection::{exponential, noisy_max, permute_and_flip};

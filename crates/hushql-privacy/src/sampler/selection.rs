@@ -18,7 +18,7 @@ use num_traits::CheckedMul;
 
 use super::SamplerError;
 use super::bernoulli::{bernoulli_exp, bernoulli_exp_big};
-use super::laplace::{LaplaceScale, discrete_laplace};
+use super::discrete_laplace::{LaplaceScale, discrete_laplace};
 use super::rng::Uniform;
 
 /// Draws a candidate by the exponential mechanism.

@@ -57,16 +57,16 @@
 mod charging;
 mod error;
 mod file;
+pub(crate) mod format_version;
 mod records;
 #[cfg(test)]
 mod tests;
 mod vault;
-pub(crate) mod version;
 mod wording;
 
 pub use charging::carried::Elsewhere;
 pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
-pub use charging::slices::SliceState;
+pub use charging::slice_shares::SliceState;
 pub use error::VaultError;
 pub use file::cached_read::Moment;
 pub use records::analyst::OWNER;
@@ -81,7 +81,7 @@ pub use vault::declared::{Inventory, Spending};
 pub use vault::declared_cells::CellState;
 pub use vault::kept_draws::{AskedDraw, DrawLookUp, Noted};
 pub use vault::pages::{Extent, PAGE};
-pub use vault::roles::{RoleChange, ToLogIn};
+pub use vault::role_changes::{RoleChange, ToLogIn};
 pub use vault::spending::Spent;
 pub use vault::verify::Verified;
 pub use vault::{BudgetState, Vault};

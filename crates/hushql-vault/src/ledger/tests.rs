@@ -4,21 +4,21 @@
 
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
-mod accounting;
-mod answers;
-mod carried;
-mod cells;
+mod account_sums;
+mod cell_limits;
 mod checkpoints;
 mod concentrated;
 mod coupons;
 mod damage;
-mod drift;
-mod history;
-mod moves;
-mod queue;
+mod declaration_history;
+mod drift_notes;
+mod group_commits;
+mod moved_tables;
 mod races;
 mod rates;
-mod slices;
+mod release_tables;
+mod slice_limits;
+mod spent_elsewhere;
 mod views;
 
 use std::collections::BTreeMap;

@@ -15,8 +15,8 @@
 //! them are within their ± with 95 %. Only released numbers and public scales are read.
 
 mod called;
+mod error_interval;
 mod grouped;
-mod interval;
 mod node;
 
 use std::sync::Arc;
@@ -99,10 +99,10 @@ impl ErrorBars {
             for ((output, _), known) in counted.iter().zip(&carried.known) {
                 let Some(ColumnError::Within { lo, hi, .. }) = known else { continue };
                 let column = |i: usize| Some(Expr::Column(nth(&carried.plan, i)?));
-                let value = interval::as_float(column(*output)?, carried.plan.schema())?;
+                let value = error_interval::as_float(column(*output)?, carried.plan.schema())?;
                 let ends = [column(*lo)?, column(*hi)?];
                 let [below, above] = [value.clone() - column(*lo)?, column(*hi)? - value];
-                let error = interval::where_known(&ends, greatest(vec![below, above]));
+                let error = error_interval::where_known(&ends, greatest(vec![below, above]));
                 *places.get_mut(*output)? = Some(columns.len());
                 columns.push(error.alias(format!("{RESERVED}_error_{output}")));
             }

@@ -17,11 +17,11 @@ use datafusion::logical_expr::utils::{split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
 
-use crate::analysis::expr::constants::{equal_to_texts, listed_texts, quoted};
 use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{KeySource, Scope, constant, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{readable, type_of};
+use crate::analysis::expr::unlisted_constants::{equal_to_texts, listed_texts, quoted};
 use crate::bind::quoting::name_of_column;
 use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};

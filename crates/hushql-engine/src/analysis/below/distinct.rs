@@ -15,7 +15,7 @@ use super::column_origin::Trace;
 use super::relation::{Owner, PrivateRelation, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
-use crate::analysis::expr::types;
+use crate::analysis::expr::computable_types;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::without_nan;
 use crate::refusal::{Reason, Refusal};
@@ -46,7 +46,7 @@ impl Walk<'_> {
         let mut results = Vec::new();
         for (qualifier, field) in flow.scope.schema.iter() {
             let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            types::check(&column, &flow.scope.schema)?;
+            computable_types::check(&column, &flow.scope.schema)?;
             let name = self.fresh("key");
             groups.push(without_nan(column, field.data_type()).alias(name.clone()));
             results.push(named(Expr::Column(Column::from_name(name)), qualifier, field.name()));

@@ -33,7 +33,7 @@ use crate::analysis::below::contradiction;
 use crate::analysis::expr::domain::{Change, SameOfRaw};
 use crate::analysis::expr::facts::{Scope, constant, holds_exactly, never_null};
 use crate::analysis::expr::shape::{readable, type_of};
-use crate::analysis::expr::{carried, total, types};
+use crate::analysis::expr::{carried, computable_types, total};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::analysis::recursion::deeper;
 use crate::catalog::{Catalog, Link, RESERVED, Table};
@@ -488,8 +488,8 @@ pub(crate) fn equal(
     kind: JoinType,
 ) -> Result<LogicalPlan, NotAnalyzed> {
     for (one, other) in &on {
-        types::check(one, left.schema())?;
-        types::check(other, right.schema())?;
+        computable_types::check(one, left.schema())?;
+        computable_types::check(other, right.schema())?;
         let (of, is) = (type_of(one, left.schema())?, type_of(other, right.schema())?);
         if of != is {
             return Err(unlike(other, &of, &is).into());

@@ -22,9 +22,9 @@ use super::unit::UnitScope;
 use crate::analysis::below::refusals::{not_private, undeclared};
 use crate::analysis::below::relation::equal;
 use crate::analysis::below::walk::Walk;
+use crate::analysis::expr::computable_types;
 use crate::analysis::expr::domain::{Change, enforced, is_someone};
 use crate::analysis::expr::facts::Scope;
-use crate::analysis::expr::types;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
@@ -105,7 +105,7 @@ impl Walk<'_> {
         let mut carry = Vec::new();
         for column in of_unit {
             let column = own.column(column);
-            types::check(&column, plan.schema())?;
+            computable_types::check(&column, plan.schema())?;
             builder = builder.filter(is_someone(column.clone())).map_err(|e| internal(&e))?;
             let name = self.fresh("unit");
             expressions.push(column.alias_qualified(Some(scan.table_name.clone()), &name));

@@ -40,7 +40,7 @@ use crate::analysis::expr::calendar::leaves;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, is_string, is_temporal, readable, union};
-use crate::analysis::expr::{exact, types};
+use crate::analysis::expr::{computable_types, exact};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{sound, without_nan};
 use crate::privacy::Rational;
@@ -434,7 +434,7 @@ fn ordered_by(
     if order == Order::Total {
         for column in flow.scope.schema.columns() {
             let column = Expr::Column(column);
-            types::check(&column, &flow.scope.schema)?;
+            computable_types::check(&column, &flow.scope.schema)?;
             order_by.push(Sort::new(column, true, false));
         }
     }

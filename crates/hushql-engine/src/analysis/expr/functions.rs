@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
+use super::date_arithmetic::periods;
 use super::facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use super::image::with_image;
 use super::interval::Interval;
@@ -21,7 +22,6 @@ use super::looked_up::looked_up;
 use super::magnitude::magnitude;
 use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
 use super::rounding::{bucket, rounded};
-use super::temporal::periods;
 use crate::analysis::expr::interval_ends::below_release;
 use crate::analysis::expr::shape::{
     MakeTotal, Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of,

@@ -26,16 +26,17 @@ use crate::functions::{
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
-use constants::{check_listed, in_range, literal};
 use facts::{Facts, KeySource, Scope, constant, holds_exactly, rational, type_range};
 use image::with_image;
 use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, nearest, with_slack};
 use periods::days;
+use unlisted_constants::{check_listed, in_range, literal};
 
 pub(crate) mod aggregate_call;
 pub(crate) mod calendar;
-pub(crate) mod constants;
+pub(crate) mod computable_types;
+pub(crate) mod date_arithmetic;
 pub(crate) mod domain;
 pub(crate) mod facts;
 pub(crate) mod functions;
@@ -50,8 +51,7 @@ pub(crate) mod nulls;
 pub(crate) mod periods;
 pub(crate) mod rounding;
 pub(crate) mod shape;
-pub(crate) mod temporal;
-pub(crate) mod types;
+pub(crate) mod unlisted_constants;
 
 /// Makes an expression total. Moments outside the calendar become NULL.
 ///
@@ -62,7 +62,7 @@ pub(crate) mod types;
 ///
 /// # Errors
 /// Refuses every expression and function that is not on the allow-list, every possible failure or
-/// overflow, and types that have not been reviewed, see [`types`].
+/// overflow, and types that have not been reviewed, see [`computable_types`].
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     calendar::in_calendar(exact(expr, scope)?, scope)
 }
@@ -76,7 +76,7 @@ pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 /// As [`total`].
 pub(crate) fn exact(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let mut total = deeper(|| made_total(expr, scope))?;
-    types::check(expr, &scope.schema)?;
+    computable_types::check(expr, &scope.schema)?;
     if !matches!(expr, Expr::Column(_)) {
         let facts = &mut total.facts;
         let names = |expr: &Expr| {
@@ -216,7 +216,7 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
     {
         return literal(value);
     }
-    if let Some(moments) = temporal::arithmetic(binary, whole, scope, exact)? {
+    if let Some(moments) = date_arithmetic::arithmetic(binary, whole, scope, exact)? {
         return Ok(moments);
     }
     let op = binary.op;

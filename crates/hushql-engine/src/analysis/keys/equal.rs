@@ -11,7 +11,7 @@
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use super::image::keys_that_pass;
+use super::key_image::keys_that_pass;
 use super::of_column::with_known_keys;
 use super::{known_keys, possible};
 use crate::analysis::below::join_conditions::widened;

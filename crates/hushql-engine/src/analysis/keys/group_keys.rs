@@ -18,10 +18,10 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::equal::of_equal_columns;
-use super::image::{key_image, keys_that_pass, never_holds};
+use super::key_image::{key_image, keys_that_pass, never_holds};
 use super::of_column::{of_public_rows, ordered_as, with_known_keys};
+use super::public_row_keys::Together;
 use super::siblings::keys_by_siblings;
-use super::together::Together;
 use super::{MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null};
 use crate::analysis::below::public_side::public_rows;
 use crate::analysis::below::relation::PrivateRelation;

@@ -5,19 +5,19 @@
 //! has, so that the set of keys reveals nothing.
 
 pub(crate) mod candidate_keys;
-pub(crate) mod complete;
+pub(crate) mod choice_target;
+pub(crate) mod coverage;
 pub(crate) mod cuts;
 pub(crate) mod equal;
 pub(crate) mod grain;
 pub(crate) mod group_keys;
-pub(crate) mod image;
-pub(crate) mod joint;
+pub(crate) mod key_combinations;
+pub(crate) mod key_image;
 pub(crate) mod of_column;
 pub(crate) mod pieces;
 pub(crate) mod public_keys;
+pub(crate) mod public_row_keys;
 pub(crate) mod siblings;
-pub(crate) mod target;
-pub(crate) mod together;
 pub(crate) mod trial;
 pub(crate) mod unknown;
 
@@ -27,7 +27,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
-use self::together::Together;
+use self::public_row_keys::Together;
 use super::expr::domain::typed;
 use super::expr::facts::{Facts, KeySource, rational};
 use super::expr::periods::undeclared;
@@ -107,8 +107,8 @@ impl KeySpace {
         if together.is_empty() {
             return Self::product(keys, clause);
         }
-        let combinations =
-            together::combinations(keys, together, MOST_KEYS).ok_or_else(|| too_many(clause))?;
+        let combinations = public_row_keys::combinations(keys, together, MOST_KEYS)
+            .ok_or_else(|| too_many(clause))?;
         if combinations.is_empty() {
             return Err(Refusal::new(
                 Reason::BadValue,

@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::Expr;
 
-use super::image::key_image;
+use super::key_image::key_image;
 use super::{MOST_KEYS, known_keys};
 use crate::analysis::below::column_origin::{Below, Definition, Trace};
 use crate::analysis::below::public_side::public_keys;

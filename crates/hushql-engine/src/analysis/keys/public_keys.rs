@@ -16,13 +16,13 @@ use datafusion::logical_expr::Aggregate;
 
 use super::candidate_keys::of_key;
 use super::group_keys::keys_of;
-use super::together::Together;
+use super::public_row_keys::Together;
 use super::unknown::{accept_unknown, refuse_idle_options};
 use super::{KeySpace, key_list};
 use crate::analysis::call::Call;
 use crate::analysis::call::input_columns::Group;
 use crate::analysis::call::lookup::Lookups;
-use crate::analysis::keys::target::ChoiceTarget;
+use crate::analysis::keys::choice_target::ChoiceTarget;
 use crate::dialect::SelectionClause;
 use crate::refusal::{Reason, Refusal};
 

@@ -15,7 +15,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::Expr;
 
-use super::image::{key_image, keys_that_pass};
+use super::key_image::{key_image, keys_that_pass};
 use super::of_column::with_known_keys;
 use crate::analysis::below::column_origin::{Below, OfRow, Trace};
 use crate::analysis::below::walk::Tables;

@@ -19,12 +19,12 @@ use ladder_rungs::Ladder;
 use sensitivity::{ContributionBounds, Sensitivity};
 
 pub(crate) mod choice;
+pub(crate) mod contribution_bounds;
 pub(crate) mod count_distinct;
 pub(crate) mod grid;
 pub(crate) mod input;
 pub(crate) mod joint;
 pub(crate) mod ladder_rungs;
-pub(crate) mod limits;
 pub(crate) mod measure_frame;
 pub(crate) mod public_ranges;
 pub(crate) mod read;

@@ -35,7 +35,7 @@ use crate::analysis::measure::{Input, Measure};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::each::each;
-use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
+use crate::analysis::selection::selection_limits::{log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{PriorClause, SelectionClause};
 use crate::functions::{AxisPlace, place, without_nan};
 use crate::grid::Grid;

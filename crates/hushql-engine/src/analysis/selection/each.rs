@@ -18,8 +18,10 @@ use crate::analysis::measure::{Input, Measure, TermColumns};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::candidates::{axis_values, prior};
-use crate::analysis::selection::limits::{MOST_TERMS, log_uniform, rounds, shared, worthwhile};
 use crate::analysis::selection::oscillation::{Oscillation, Scored, oscillation};
+use crate::analysis::selection::selection_limits::{
+    MOST_TERMS, log_uniform, rounds, shared, worthwhile,
+};
 use crate::dialect::SelectionClause;
 use crate::grid::Grid;
 use crate::refusal::{Reason, Refusal};

@@ -19,13 +19,13 @@ use super::measure::sensitivity::{ContributionBounds, of_sums, range_of_scores};
 use super::measure::{Input, Measure};
 use crate::analysis::call::Call;
 use crate::analysis::expr::facts::grid_unit;
-use crate::analysis::keys::target::ChoiceTarget;
+use crate::analysis::keys::choice_target::ChoiceTarget;
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::measure_frame::{MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::read::read;
 use crate::analysis::not_analyzed::NotAnalyzed;
-use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
+use crate::analysis::selection::selection_limits::{log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{SelectionClause, Selector};
 use crate::refusal::{Reason, Refusal};
 use candidates::prior;
@@ -35,10 +35,10 @@ pub(crate) mod by_rank;
 pub(crate) mod candidate_expr;
 pub(crate) mod candidates;
 pub(crate) mod each;
-pub(crate) mod limits;
 pub(crate) mod oscillation;
 pub(crate) mod quantile;
 pub(crate) mod randomized_response;
+pub(crate) mod selection_limits;
 
 /// A selection among the values of a group key.
 pub(crate) fn of_keys(

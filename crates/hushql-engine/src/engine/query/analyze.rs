@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use datafusion::execution::SessionState;
 
-use super::bind::BoundQuery;
+use super::bind_query::BoundQuery;
 use super::declared::DeclaredState;
 use crate::analysis::{Analysis, Lookups, analyze};
 use crate::bind::Bound;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::charge::Paid;
 use super::prepare::Quote;
-use super::rows::RowsOf;
+use super::row_contents::RowsOf;
 use crate::answer::Answer;
 use crate::catalog::{Catalog, Source, Table};
 use crate::dialect::QueryStatement;

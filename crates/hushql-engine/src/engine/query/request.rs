@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::choose::Planned;
-use super::rows::RowsOf;
+use super::row_contents::RowsOf;
 use crate::catalog::Replay;
 use crate::engine::session::Session;
 use crate::error::Error;

@@ -19,7 +19,7 @@ use super::charge::Paid;
 use super::choose::Planned;
 use super::public_row::on_a_public_row;
 use super::request::ToKeep;
-use super::rows::RowsOf;
+use super::row_contents::RowsOf;
 use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Source, Table};
 use crate::engine::session::Session;

@@ -42,7 +42,7 @@ use super::limited_joins::LimitJoins;
 use super::look_ups::LookUps;
 use super::lossy_casts::HideCasts;
 use super::made_texts::SmallBatches;
-use super::null_keys::NoMoreKeys;
+use super::null_matching_joins::NoMoreKeys;
 use super::opaque::HideProperties;
 use super::sizes::Sizes;
 use super::split_filters::SplitFilters;

@@ -19,7 +19,7 @@ use super::dependencies::Forget;
 use super::limited_joins::LimitJoins;
 use super::lossy_casts::HideCasts;
 use super::made_texts::SmallBatches;
-use super::null_keys::{NoMoreKeys, NullKeyBarrier};
+use super::null_matching_joins::{NoMoreKeys, NullKeyBarrier};
 use super::opaque::HideProperties;
 use super::wide_keys::NoWideKeys;
 use super::{PhysicalRule, Rule};

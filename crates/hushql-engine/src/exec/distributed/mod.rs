@@ -10,17 +10,17 @@
 //! BoundContributionsExec ─▶ Operator(BoundContributions { unit: 0, keys: [1], … }) ─▶ bytes ─▶ … ─▶ BoundContributionsExec
 //! ```
 
-mod functions;
+mod aggregate_functions;
 mod key;
-mod limits;
 mod operators;
+mod runtime_limits;
 mod site;
 
 pub use crate::exec::source::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 pub use crate::functions::function_parts::Function;
-pub use functions::Aggregate;
+pub use aggregate_functions::Aggregate;
 pub use key::BoundingKey;
-pub use limits::limited;
 pub use operators::{InputOperator, MOST_BYTES_OF_ROWS, Operator, bounded_unit};
+pub use runtime_limits::limited;
 pub use site::{CannotRunThere, Here, Site};
 pub(crate) use site::{place, refused_by_site, site_of};

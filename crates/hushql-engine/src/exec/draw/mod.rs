@@ -19,27 +19,27 @@ use crate::analysis::{
     CandidateSource, Choice, JointMoments, Keys, Ladder, Measure, PrivateAggregate, ReleaseKind,
     VarianceMoments,
 };
-use crate::exec::draw::plan::{DrawError, DrawPlan};
+use crate::exec::draw::draw_plan::{DrawError, DrawPlan};
 use crate::grid::{Grid, failed};
 use crate::mechanism::ChosenBound;
 use crate::release::mechanism::{Mechanism, Predicted, Together};
 use crate::sampler::QueryRng;
+use draw_plan::Specification;
+use hidden_groups::hide;
 use hushql_exec::gather::Gathered;
-use joint::JointScale;
-use plan::Specification;
+use joint_estimate::JointScale;
 use rungs::OfLadder;
 use select::choose;
-use unknown_groups::hide;
-use variance::Scale;
+use variance_estimate::Scale;
 
-pub(crate) mod input;
-pub(crate) mod joint;
-pub(crate) mod plan;
+pub(crate) mod draw_plan;
+mod drawn_vectors;
+pub(crate) mod gathered_input;
+pub(crate) mod hidden_groups;
+pub(crate) mod joint_estimate;
 pub(crate) mod rungs;
 pub(crate) mod select;
-mod together;
-pub(crate) mod unknown_groups;
-pub(crate) mod variance;
+pub(crate) mod variance_estimate;
 
 /// Draws every measure.
 ///
@@ -79,7 +79,7 @@ fn drawn(
     let mut mean_rows: Vec<ArrayRef> = Vec::new();
     let mut rungs: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
-    let mut vectors = together::DrawnVectors::new();
+    let mut vectors = drawn_vectors::DrawnVectors::new();
     let mut bounds = BTreeMap::new();
     let deciding = specification.hidden.as_ref().and_then(|(hidden, _)| hidden.counter());
     let mut compared: Option<Vec<i128>> = None;
@@ -107,7 +107,7 @@ fn drawn(
                     return Err(failed().into());
                 };
                 if let Some(together) = &draw_plan.together {
-                    let own = together::vector(
+                    let own = drawn_vectors::vector(
                         together,
                         draw_plan,
                         specification,
@@ -190,11 +190,11 @@ fn drawn(
 fn of_vector(
     draw_plan: &DrawPlan,
     together: &Together,
-    vector: &[together::NoisyVector],
+    vector: &[drawn_vectors::NoisyVector],
 ) -> Result<(ArrayRef, Option<ArrayRef>), DrawError> {
     let measure = &draw_plan.measure;
     if measure.is_mean() {
-        let around = vector.iter().map(|parts| together::around_mean(together, *parts));
+        let around = vector.iter().map(|parts| drawn_vectors::around_mean(together, *parts));
         let around = around.collect::<Option<Vec<_>>>().ok_or_else(failed)?;
         let weight = if together.of_moments() { 2.0 * as_float(together.width) } else { 1.0 };
         let (means, rows) = means(measure, around.into_iter(), weight);
@@ -205,7 +205,8 @@ fn of_vector(
         let (values, within) = spreads(draw_plan, moments, parts)?;
         return Ok((values, Some(within)));
     }
-    let values: Vec<i128> = vector.iter().map(|parts| together::whole(together, *parts)).collect();
+    let values: Vec<i128> =
+        vector.iter().map(|parts| drawn_vectors::whole(together, *parts)).collect();
     Ok((number(&values, measure.grid, &measure.data_type)?, None))
 }
 

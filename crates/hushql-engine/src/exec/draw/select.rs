@@ -13,7 +13,7 @@ use arrow::row::{RowConverter, SortField};
 use crate::analysis::{
     CandidateAxis, CandidateSource, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior,
 };
-use crate::exec::draw::plan::{DrawError, DrawPlan};
+use crate::exec::draw::draw_plan::{DrawError, DrawPlan};
 use crate::grid::failed;
 use crate::mechanism::{
     Laplace, MechanismError, PriceGrid, Rank, ScoredRun, SizedRun, TickRuns, quantile_runs,

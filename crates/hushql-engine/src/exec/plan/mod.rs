@@ -9,7 +9,7 @@
 //! sums      keys, integers of every measure          SumByKeyExec, or BoundContributionsExec
 //! places    outer keys, place, one integer           CountPlacesExec or AggregateExec over SampleContributionsExec
 //! keys      key, one integer                         AggregateExec over SampleContributionsExec
-//! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`count_distinct`]
+//! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`count_distinct_plan`]
 //! groups    keys, integers of every measure          as sums, for undeclared keys
 //! ```
 
@@ -24,7 +24,7 @@ use crate::analysis::{CandidateSource, Input, InputShape, KeySpace, Measure, Pri
 use crate::exec::plan::rows::{
     aggregate_inputs, column, conditions, in_partitions, planned, spread, with_clamped_keys,
 };
-use count_distinct::different;
+use count_distinct_plan::different;
 use hushql_exec::aggregate::terms::{Term, TermKind, summed};
 use hushql_exec::operator::bound_contributions as bound;
 use hushql_exec::operator::bound_contributions::{BoundContributionsExec, EnforcedBounds, LateKey};
@@ -33,7 +33,7 @@ use hushql_exec::operator::sample_rows::SampleContributionsExec;
 use hushql_exec::operator::sum_by_key::SumByKeyExec;
 use unknown_groups::{input_shape, unknown_partition_sums};
 
-pub(crate) mod count_distinct;
+pub(crate) mod count_distinct_plan;
 pub(crate) mod rows;
 pub(crate) mod sums;
 pub(crate) mod unknown_groups;

@@ -18,10 +18,10 @@ use super::changed_files::{
     DIFFER, changed, changed_files, declared_again, drifted, in_their_place, unread_files,
     verified_again,
 };
-use super::columns::{
+use super::external_table::members;
+use super::file_columns::{
     first_cells, hashes_content, other_column, plain_columns, same_columns, shape,
 };
-use super::declare::members;
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
 use super::location::StoreLocation;

@@ -9,13 +9,12 @@
 
 pub(crate) mod ledger;
 
-mod answer;
 mod changed_files;
 mod check;
-mod columns;
 mod compressed;
-mod declare;
 pub(crate) mod duplicate_tables;
+mod external_table;
+mod file_columns;
 mod file_discovery;
 mod file_set;
 mod lenient;
@@ -36,7 +35,8 @@ mod remote_handles;
 pub(crate) mod server_location;
 mod server_tables;
 mod skipped_lines;
-mod units;
+mod stored_answer;
+mod time_units;
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,13 +57,10 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-pub(crate) use answer::{
-    decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
-};
 pub(crate) use check::{OpenFiles, Reading, register};
-pub(crate) use columns::{columns_of, hashes_content, may_change};
-use columns::{schema_of_columns, shape};
-pub(crate) use declare::{WrittenTable, declared, refuse_reserved, written_location};
+pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written_location};
+pub(crate) use file_columns::{columns_of, hashes_content, may_change};
+use file_columns::{schema_of_columns, shape};
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 use lenient::{LenientFiles, TextFile, TextFormat};
 use multi_file_scan::{ManyFiles, options_of};
@@ -74,7 +71,10 @@ pub use remote_handles::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 use server_tables::ServedTable;
 pub(crate) use server_tables::{Served, served};
 pub(crate) use skipped_lines::Unread;
-use units::{as_declared, as_stored};
+pub(crate) use stored_answer::{
+    decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
+};
+use time_units::{as_declared, as_stored};
 
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;

@@ -37,11 +37,11 @@ use futures::{TryStreamExt, stream};
 use tokio::task::spawn_blocking;
 
 use super::check::OpenFiles;
-use super::declare::members;
+use super::external_table::members;
 use super::file_set::{FileSet, Member};
 use super::lenient::{LenientFiles, TextFile, TextFormat};
 use super::open_files::STORE;
-use super::units::{as_declared, as_stored};
+use super::time_units::{as_declared, as_stored};
 use crate::catalog::{FileFormat, Source, Table};
 
 /// The files of a table.
@@ -259,7 +259,7 @@ impl PartitionStream for ManyFiles {
 pub(super) fn options_of(table: &Table) -> TableParquetOptions {
     let mut options = TableParquetOptions::default();
     options.global.pushdown_filters = false;
-    // See `columns`: in nanoseconds, the year 9999 would be read as 1816.
+    // See `file_columns`: in nanoseconds, the year 9999 would be read as 1816.
     options.global.coerce_int96 = Some("us".to_owned());
     if !table.is_public() {
         options.global.bloom_filter_on_read = false;

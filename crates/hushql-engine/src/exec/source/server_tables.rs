@@ -20,7 +20,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use sqlparser::ast as sql;
 
 use super::check::OpenFiles;
-use super::declare::{Partition, column, refuse_reserved};
+use super::external_table::{Partition, column, refuse_reserved};
 use super::postgres;
 use super::server_location::{Address, Relation};
 use crate::catalog::{Privacy, Source, Table};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use arrow::datatypes::FieldRef;
 
 use super::check::OpenFiles;
-use super::columns::{schema_of_columns, shape};
-use super::declare::members;
+use super::external_table::members;
+use super::file_columns::{schema_of_columns, shape};
 use super::lenient::{TextFormat, read_cells, read_object, unfit_cells};
 use super::open_files::OpenFile;
 use super::viewed;

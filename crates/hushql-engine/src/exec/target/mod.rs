@@ -9,8 +9,8 @@
 //!                                                                       └─ fails ─▶ remove
 //! ```
 
+mod csv_json;
 pub(crate) mod folder;
-mod text;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -22,8 +22,8 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::errors::ParquetError;
 
 use crate::dialect::CopyFormat;
+use crate::exec::target::csv_json::{csv, json};
 use crate::exec::target::folder::TargetFolder;
-use crate::exec::target::text::{csv, json};
 
 /// A new file for an answer, or for texts one after another. It is removed unless something was
 /// written.

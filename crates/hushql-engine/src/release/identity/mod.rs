@@ -35,13 +35,13 @@ use crate::release::draw_set::{DrawSet, Draws, Of};
 use crate::release::mechanism::Vector;
 use crate::release::{PartitionSelection, Release};
 use encoded::EncodedFields;
-use measure::of_measure;
-use rows::IdentityWalk;
+use measure_bytes::of_measure;
+use source_rows::IdentityWalk;
 
 mod encoded;
-mod expr;
-mod measure;
-mod rows;
+mod expr_bytes;
+mod measure_bytes;
+mod source_rows;
 
 /// The version of the rules by which releases are drawn. If the rules change, the same statement
 /// makes another draw.
@@ -262,7 +262,7 @@ struct WrittenAggregate<'a> {
     release: &'a Release,
     at: usize,
     part: &'a PrivateAggregate,
-    rows: &'a rows::SourceRows,
+    rows: &'a source_rows::SourceRows,
 }
 
 impl WrittenAggregate<'_> {

@@ -52,9 +52,9 @@ pub(crate) use self::keys::key_space::is_float;
 pub(crate) use self::keys::unit_codes::{HeldUnits, UnitCodes, UnitNames, ordered};
 pub(crate) use self::screen::partitioned_counting::Counting;
 pub(crate) use self::screen::row_count_filter::{Crowded, RowCounts};
-pub(crate) use run::{at_once, with_keys};
+pub(crate) use bounding_passes::{at_once, with_keys};
 
-mod run;
+mod bounding_passes;
 
 mod columns;
 mod exact;
@@ -285,7 +285,8 @@ impl ExecutionPlan for BoundContributionsExec {
         let task =
             BoundingTask { unit: *unit, keys: keys.clone(), inputs: inputs.clone(), sources, hash };
         let (space, task) = (self.space.clone(), Arc::new(task));
-        let batch = run::run(Arc::clone(&self.input), context, space, task, self.schema());
+        let batch =
+            bounding_passes::run(Arc::clone(&self.input), context, space, task, self.schema());
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(batch))))
     }
 }

@@ -13,7 +13,7 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::keys::{Before, Keys, NONE};
+use super::row_keys::{Before, Keys, NONE};
 
 /// The table has at most this many bits for each row, on average.
 const NUMBERS_OF_A_ROW: usize = 32;

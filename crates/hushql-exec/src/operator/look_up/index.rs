@@ -18,7 +18,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::common::{HashMap, Result};
 
 use super::close::CloseKeys;
-use super::keys::{Before, Keys, NONE};
+use super::row_keys::{Before, Keys, NONE};
 use crate::grid::failed;
 use crate::operator::bound_contributions::ordered;
 

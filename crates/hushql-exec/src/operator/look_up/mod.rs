@@ -42,12 +42,12 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::grid::failed;
-use keys::NONE;
+use row_keys::NONE;
 
 mod close;
 mod index;
 mod kept;
-mod keys;
+mod row_keys;
 #[cfg(test)]
 mod tests;
 

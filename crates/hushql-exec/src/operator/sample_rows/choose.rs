@@ -20,8 +20,8 @@ use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::collect::{BATCH, SamplingTask, bytes_of};
 use super::hold::SharedNames;
+use super::row_collector::{BATCH, SamplingTask, bytes_of};
 use crate::grid::failed;
 use crate::operator::bound_contributions::{UnitRow, Units, place_of};
 

@@ -27,8 +27,8 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::spill_file::SpillFile;
 
-use super::collect::{Collected, Collector, SamplingTask, bytes_of};
 use super::packed::{Packed, Packer};
+use super::row_collector::{Collected, Collector, SamplingTask, bytes_of};
 use crate::grid::failed;
 use crate::operator::bound_contributions::{
     Counting, Crowded, HeldUnits, RowCounts, UnitCodes, UnitNames, UnitRow, canonical,

@@ -41,14 +41,14 @@ use datafusion::physical_plan::{
 use futures::{TryFutureExt, stream};
 
 use super::bound_contributions::{EnforcedBounds, LateKey, is_float};
-use collect::SamplingTask;
-use run::{Run, next};
+use row_collector::SamplingTask;
+use sampling_passes::{Run, next};
 
 mod choose;
-mod collect;
 mod hold;
 mod packed;
-mod run;
+mod row_collector;
+mod sampling_passes;
 #[cfg(test)]
 mod tests;
 

@@ -19,7 +19,7 @@ use arrow::compute::{FilterBuilder, take};
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use datafusion::common::Result;
 
-use super::collect::bytes_of;
+use super::row_collector::bytes_of;
 use crate::functions::ViewCache;
 use crate::grid::failed;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::hierarchy::noise::{Deviation, Law};
+use crate::hierarchy::deviation::{Deviation, Law};
 use crate::hierarchy::tail;
 
 /// Random numbers for tests (splitmix64).

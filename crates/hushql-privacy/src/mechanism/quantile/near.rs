@@ -16,7 +16,7 @@
 use num_bigint::BigUint;
 
 use super::{Rank, quantile_runs, score};
-use crate::mechanism::runs::Gaps;
+use crate::mechanism::tick_runs::Gaps;
 use crate::mechanism::{Exponential, MechanismError, ScoredRun, TickRuns};
 use crate::sampler::QueryRng;
 use crate::sampler::bernoulli::bernoulli_exp_big;

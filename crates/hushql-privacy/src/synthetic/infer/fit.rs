@@ -15,8 +15,8 @@ mod tests;
 
 use super::exp::exp;
 use super::float;
+use super::junction_tree::Tree;
 use super::table::{FactorTable, place, project, spread};
-use super::tree::Tree;
 use crate::synthetic::columns::{ColumnSet, index};
 use crate::synthetic::door::{Measured, Released};
 
@@ -144,7 +144,7 @@ impl Model {
         self.tree = Tree::new(&self.sizes, self.targets.iter().map(|target| &target.columns));
         let sizes = &self.sizes;
         let cliques = &self.tree.cliques;
-        let node = |clique: &super::tree::Clique| {
+        let node = |clique: &super::junction_tree::Clique| {
             let onto = |from: &ColumnSet| index(from.as_slice(), clique.shared.as_slice(), sizes);
             let parent = clique.parent.and_then(|parent| cliques.get(parent));
             Node {

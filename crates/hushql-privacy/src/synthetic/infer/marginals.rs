@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::fit::Model;
+use super::junction_tree::Tree;
 use super::table::{FactorTable, place, project};
-use super::tree::Tree;
 use crate::synthetic::columns::{ColumnSet, index};
 
 /// The largest number of values in a table on the way. Sets that need more are not answered.

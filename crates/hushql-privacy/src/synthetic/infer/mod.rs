@@ -11,11 +11,11 @@
 
 mod exp;
 mod fit;
+mod junction_tree;
 mod marginals;
 mod table;
-mod tree;
 
 pub(super) use fit::Model;
+pub(super) use junction_tree::{MOST_COLUMNS, Tree};
 pub(super) use marginals::{KeptAnswers, Paths};
 pub(super) use table::{FactorTable, float};
-pub(super) use tree::{MOST_COLUMNS, Tree};

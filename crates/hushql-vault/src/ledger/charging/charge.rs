@@ -26,10 +26,10 @@ use rusqlite::Connection;
 use crate::catalog::cells::Cells;
 use crate::catalog::store::{self, Account};
 use crate::catalog::{Budget, Catalog, Cell, SliceOf, Touched};
-use crate::ledger::charging::cells::{
+use crate::ledger::charging::cell_charges::{
     Landing, check_beginning, landings, narrowed, place, spent_at,
 };
-use crate::ledger::charging::slices::{SliceState, share_of, shares};
+use crate::ledger::charging::slice_shares::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::sums::{CellOfPeople, EntrySum};

@@ -2,8 +2,8 @@
 //! tables.
 
 pub(crate) mod carried;
-pub(crate) mod cells;
+pub(crate) mod cell_charges;
 pub(crate) mod charge;
 pub(crate) mod moves;
 pub(crate) mod queue;
-pub(crate) mod slices;
+pub(crate) mod slice_shares;

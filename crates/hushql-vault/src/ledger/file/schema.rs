@@ -24,10 +24,10 @@ use rusqlite::config::DbConfig;
 use crate::catalog::{cell, numbers, slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
+use crate::ledger::format_version::VERSION;
 use crate::ledger::records::{
     analyst, answers, chain, checkpoint, draw_records, drift, history, roles, statements,
 };
-use crate::ledger::version::VERSION;
 
 /// "Hush" in ASCII, which marks a SQLite file as a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use crate::catalog::store::{self, Account};
 use crate::catalog::{Catalog, CatalogError, Slice, SliceOf, alter};
 use crate::ledger::charging::charge;
-use crate::ledger::charging::slices::{SliceState, check_covered, share_of, shares};
+use crate::ledger::charging::slice_shares::{SliceState, check_covered, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::Witness;

@@ -84,7 +84,7 @@ impl Vault {
 mod tests {
     use super::*;
     use crate::catalog::Replay;
-    use crate::ledger::vault::roles::RoleChange;
+    use crate::ledger::vault::role_changes::RoleChange;
 
     fn on_disk() -> (tempfile::TempDir, Vault) {
         let folder = tempfile::tempdir().unwrap();

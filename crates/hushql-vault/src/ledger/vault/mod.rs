@@ -20,13 +20,13 @@ pub(crate) mod budgets;
 pub(crate) mod cache;
 pub(crate) mod declared;
 pub(crate) mod declared_cells;
-mod drift;
 pub(crate) mod kept_draws;
+mod noted_drift;
 mod open;
 mod opened_again;
 pub(crate) mod pages;
 mod released;
-pub(crate) mod roles;
+pub(crate) mod role_changes;
 pub(crate) mod spending;
 mod upgrade;
 pub(crate) mod verify;
@@ -38,11 +38,11 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::catalog::store;
 use crate::catalog::{Budget, Catalog, CatalogVersion, Table, View, describe, numbers, view_rows};
-use crate::ledger::charging::cells;
+use crate::ledger::charging::cell_charges;
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
-use crate::ledger::charging::slices::SliceState;
+use crate::ledger::charging::slice_shares::SliceState;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::cached_read::CachedRead;
 use crate::ledger::file::handle::{Handle, in_snapshot};
@@ -347,9 +347,9 @@ impl Vault {
     ) -> Result<T, VaultError> {
         self.write(|connection, witness| {
             let catalog = store::load(connection)?;
-            let (before, cells) = (describe::texts(&catalog), cells::decided(&catalog));
+            let (before, cells) = (describe::texts(&catalog), cell_charges::decided(&catalog));
             let value = work(connection, witness)?;
-            cells::begin_anew(connection, witness, &cells)?;
+            cell_charges::begin_anew(connection, witness, &cells)?;
             let after = describe::texts(&store::load(connection)?);
             words.extend(describe::changes(&before, &after));
             history::append(connection, OWNER, words)?;

@@ -4,8 +4,8 @@
 //! is the first one, so there is no older format to convert. A vault of any other format is refused
 //! and stays unchanged.
 //!
-//! A change of the tables must raise [`VERSION`](crate::ledger::version::VERSION), and read the
-//! tables of the earlier format here.
+//! A change of the tables must raise [`VERSION`](crate::ledger::format_version::VERSION), and read
+//! the tables of the earlier format here.
 
 use std::path::Path;
 

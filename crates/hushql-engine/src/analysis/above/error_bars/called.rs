@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
     Aggregate, Expr, ExprSchemable, Filter, LogicalPlan, Projection, Sort, Window,
 };
 
-use super::interval::{IntervalEnds, Span};
+use super::error_interval::{IntervalEnds, Span};
 use super::node::{Carried, Carrier, Want, ends_over, in_order};
 use crate::analysis::above::origin::{Field, deciding, noisy};
 use crate::analysis::expr::interval_ends::{

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window};
 
-use super::interval::{IntervalEnds, Span, as_float};
+use super::error_interval::{IntervalEnds, Span, as_float};
 use super::node::{Carried, Carrier, ColumnError, Want, ends_over, in_order, shifted};
 
 impl Carrier<'_> {

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     SubqueryAlias, Union,
 };
 
-use super::interval::{IntervalEnds, Reads, Span, as_float, ends};
+use super::error_interval::{IntervalEnds, Reads, Span, as_float, ends};
 use crate::analysis::measure::ReleaseKind;
 use crate::analysis::outcome::{released_name, released_part};
 use crate::analysis::private_aggregate::PrivateAggregate;

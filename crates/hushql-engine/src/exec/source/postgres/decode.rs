@@ -20,7 +20,7 @@ use arrow::array::{
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use super::types::WireEncoding;
+use super::server_types::WireEncoding;
 
 /// The most rows in a batch.
 const BATCH: usize = 8_192;

@@ -12,9 +12,9 @@
 
 mod connect;
 mod decode;
+mod server_types;
 mod snapshot;
 mod tls;
-mod types;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
@@ -30,9 +30,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::connect::{TaskGuard, Trouble};
 use self::decode::Decoder;
+use self::server_types::{ServerColumn, ServerColumnType, WireEncoding};
 use self::snapshot::{ReadColumn, Snapshot};
-use self::types::{ServerColumn, ServerColumnType, WireEncoding};
-use super::columns::schema_of_columns;
+use super::file_columns::schema_of_columns;
 use super::server_location::{Address, Relation, place};
 use crate::catalog::{Column, Table, quoted};
 use crate::error::Error;

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::Sender;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::connect::{Connected, Trouble, connect};
-use super::types::{ServerColumn, ServerColumnType, WireEncoding, found};
+use super::server_types::{ServerColumn, ServerColumnType, WireEncoding, found};
 use crate::exec::source::server_location::{Address, Relation, identifier};
 
 /// The longest time that the server's catalog may take to answer.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::hierarchy::WholeNumbers;
-use crate::release::consistent::FittedLevel;
+use crate::release::fitted_levels::FittedLevel;
 use crate::release::mechanism::Predicted;
 use crate::visible::rounded;
 

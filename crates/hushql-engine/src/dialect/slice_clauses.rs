@@ -9,7 +9,7 @@
 
 use sqlparser::parser::{Parser, ParserError};
 
-use super::amounts::{parse_delta, parse_epsilon, parse_rho, set, spent};
+use super::budget_clauses::{parse_delta, parse_epsilon, parse_rho, set, spent};
 use super::declaration::{Declaration, SliceAlteration, SliceAmount, SliceClause, SliceLimit};
 use super::literal::{Literal, named_literals};
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};

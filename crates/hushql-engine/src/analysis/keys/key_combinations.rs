@@ -15,10 +15,10 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr};
 
 use super::group_keys::{keys_of, keys_together};
-use super::image::joint_keys;
+use super::key_image::joint_keys;
 use super::of_column::with_known_keys;
+use super::public_row_keys::Together;
 use super::siblings::SiblingRows;
-use super::together::Together;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::call::input_columns::{Group, KeyRequest};

@@ -23,7 +23,7 @@ use hushql_privacy::privacy::Spend;
 
 use crate::catalog::store::Account;
 use crate::catalog::{Budget, CatalogError, Slice, SliceOf};
-use crate::ledger::charging::cells::spent_at;
+use crate::ledger::charging::cell_charges::spent_at;
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::sums::CellOfPeople;

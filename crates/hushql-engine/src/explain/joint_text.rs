@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::text::number;
+use super::number_text::number;
 use crate::analysis::{JointMoments, Measure, ends_text, step};
 use crate::grid::pairs::Axis;
 use crate::privacy::decimal_text;
-use crate::release::text::grid_text;
+use crate::release::exact_text::grid_text;
 use crate::visible::rounded;
 
 /// The range of one row, or the ranges of both columns.

@@ -13,7 +13,7 @@ use crate::catalog::{Catalog, CatalogError, Source, Table};
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
-use crate::owner::columns::column_of;
+use crate::owner::declared_columns::column_of;
 
 /// Partitions the people of a budget by a column.
 ///

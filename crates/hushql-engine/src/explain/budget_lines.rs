@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::explain::text::number;
+use crate::explain::number_text::number;
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Spend};
 

@@ -17,7 +17,7 @@ use num_bigint::BigUint;
 
 use super::SamplerError;
 use super::bernoulli::{bernoulli_exp, bernoulli_exp_big};
-use super::laplace::{self, LaplaceScale};
+use super::discrete_laplace::{self, LaplaceScale};
 use super::rng::Uniform;
 
 /// A standard deviation σ that the sampler can draw.
@@ -82,7 +82,7 @@ pub fn discrete_gaussian<U: Uniform + ?Sized>(sigma: &Sigma, uniform: &mut U) ->
 pub(super) fn attempt<U: Uniform + ?Sized>(sigma: &Sigma, uniform: &mut U) -> Option<i128> {
     // A Laplace draw of whole scale t ≈ σ is accepted with probability exp(−(|Y| − σ²/t)²/2σ²).
     let t = (sigma.units >> sigma.fraction_bits).max(1);
-    let candidate = laplace::attempt(&LaplaceScale::new(t, 1).ok()?, uniform)?;
+    let candidate = discrete_laplace::attempt(&LaplaceScale::new(t, 1).ok()?, uniform)?;
     let magnitude = candidate.unsigned_abs();
     let kept = match exponent(sigma, t, magnitude) {
         Some((num, den)) => bernoulli_exp(num, den, uniform),

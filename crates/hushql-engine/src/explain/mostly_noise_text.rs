@@ -8,9 +8,9 @@
 //! ```
 
 use crate::analysis::Measure;
+use crate::release::exact_text::grid_text;
 use crate::release::mechanism::Mechanized;
 use crate::release::mostly_noise::mostly_noise_below;
-use crate::release::text::grid_text;
 
 /// The number of rows below which the ± is as large as the range of the answer, as a sentence.
 pub(super) fn noise_below_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {

@@ -10,7 +10,7 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{ToPrimitive, Zero};
 
-use super::plan::{DrawError, DrawPlan, Specification};
+use super::draw_plan::{DrawError, DrawPlan, Specification};
 use crate::grid::failed;
 use crate::release::mechanism::{Together, Vector, VectorMember};
 use crate::sampler::QueryRng;

@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 use sha2::{Digest, Sha256};
 
 use super::encoded::EncodedFields;
-use super::expr::{ReadColumns, conditions, of_expr, of_order};
+use super::expr_bytes::{ReadColumns, conditions, of_expr, of_order};
 use crate::analysis::released_part;
 use crate::catalog::RESERVED;
 

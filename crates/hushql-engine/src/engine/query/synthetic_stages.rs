@@ -18,7 +18,7 @@ use datafusion::execution::SessionState;
 use num_traits::ToPrimitive;
 use tokio::runtime::{Builder, Handle};
 
-use super::bind::BoundQuery;
+use super::bind_query::BoundQuery;
 use super::declared::DeclaredState;
 use super::run::ReadAsPublic;
 use crate::analysis::private_rows::PrivateRows;
@@ -37,7 +37,7 @@ use crate::ledger::{
 };
 use crate::privacy::{Cost, Notion};
 use crate::refusal::{Reason, Refusal};
-use crate::release::synthetic::{Limits, SyntheticRelease, synthetic};
+use crate::release::synthetic_release::{Limits, SyntheticRelease, synthetic};
 use crate::resources::{Clock, Resources};
 use crate::sampler::QueryRng;
 use crate::synthetic::{Made, Progress};

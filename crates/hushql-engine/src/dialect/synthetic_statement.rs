@@ -22,7 +22,7 @@ use super::synthetic_options::{BucketOption, SyntheticMethod, SyntheticOptions};
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::literal::Literal;
-use crate::dialect::query::{lowered, name, names};
+use crate::dialect::query_syntax::{lowered, name, names};
 use crate::dialect::value::Value;
 use crate::refusal::{Reason, Refusal, nearest};
 

@@ -12,7 +12,7 @@ use sqlparser::tokenizer::Token;
 
 use super::declaration::{Declaration, RoleClause};
 use super::password::Password;
-use super::slices::analyst;
+use super::slice_clauses::analyst;
 use crate::dialect::clauses::{error, take_word, word_at};
 
 /// The declaration that follows a verb and ROLE.

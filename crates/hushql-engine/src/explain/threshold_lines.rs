@@ -6,10 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::analysis::{Compares, ContributionBounds, Payer, PrivateAggregate};
-use crate::explain::text::{at_most, number};
+use crate::explain::number_text::{at_most, number};
 use crate::privacy::decimal_text;
+use crate::release::exact_text::{exact, steps_text};
 use crate::release::mechanism::Mechanism;
-use crate::release::text::{exact, steps_text};
 use crate::release::{Other, PartitionSelection};
 
 /// The line about the keys of a private aggregate whose groups come from the data.

@@ -12,13 +12,13 @@ use crate::analysis::{
     Sharing, SizesOfRows, approximate,
 };
 use crate::dialect::{MechanismName, Operand, PriorClause};
-use crate::explain::text::{at_most, equal_to, exact_rate, number};
+use crate::explain::number_text::{at_most, equal_to, exact_rate, number};
 use crate::grid::Grid;
 use crate::mechanism::{NoisyKeys, ScoreNoise, UnknownRule};
 use crate::privacy::{Rational, decimal_text};
+use crate::release::exact_text::{exact, grid_text, score_units};
 use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 use crate::release::record::{calibrated_text, chosen_by, clause, l1_text, monotonic};
-use crate::release::text::{exact, grid_text, score_units};
 use crate::visible::rounded;
 
 /// The range to which the mechanism of one selection is calibrated.

@@ -5,11 +5,11 @@
 
 use serde_json::json;
 
-use super::budget::{budget_json, budget_text, cost_json};
+use super::budget_lines::{budget_json, budget_text, cost_json};
 use super::{Explanation, derivation_tree, unit_text};
 use crate::ledger::BudgetQuote;
 use crate::privacy::Cost;
-use crate::release::synthetic::SyntheticRelease;
+use crate::release::synthetic_release::SyntheticRelease;
 use crate::synthetic::Method;
 use crate::visible::rounded;
 

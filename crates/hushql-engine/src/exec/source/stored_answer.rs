@@ -22,7 +22,7 @@ use datafusion::common::DataFusionError;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::columns::schema_of_columns;
+use super::file_columns::schema_of_columns;
 use crate::catalog::{Column, RESERVED};
 use crate::error::Error;
 use crate::ledger::Vault;

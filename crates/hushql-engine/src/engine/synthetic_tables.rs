@@ -17,7 +17,7 @@ use crate::catalog::quoted;
 use crate::dialect::SyntheticStatement;
 use crate::engine::attempts::Attempts;
 use crate::engine::output::Output;
-use crate::engine::query::synthetic::{DueRows, MadeRows};
+use crate::engine::query::synthetic_stages::{DueRows, MadeRows};
 use crate::engine::release_tables::{About, fits_table, unknown};
 use crate::engine::session::Session;
 use crate::engine::synthetic_about::{StoredMarginal, StoredSynthetic};

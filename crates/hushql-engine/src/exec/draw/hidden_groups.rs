@@ -4,7 +4,7 @@ use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::DataType;
 
-use crate::exec::draw::plan::{DrawError, noise as drawn};
+use crate::exec::draw::draw_plan::{DrawError, noise as drawn};
 use crate::grid::failed;
 use crate::release::PartitionSelection;
 use crate::sampler::QueryRng;

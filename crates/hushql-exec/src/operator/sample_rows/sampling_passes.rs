@@ -25,11 +25,11 @@ use futures::StreamExt;
 use tokio::sync::OnceCell;
 
 use super::choose::{Chooser, Suspects};
-use super::collect::{Collected, Collector, SamplingTask};
 use super::hold::{
     HeldFile, Holder, SampledPartition, SeparatedRows, SharedNames, Whole, collected, counters,
     packed_schema, together, unpack,
 };
+use super::row_collector::{Collected, Collector, SamplingTask};
 use crate::grid::failed;
 use crate::operator::bound_contributions::{Crowded, RowCounts, UnitRow, at_once};
 use crate::operator::shelf::{Shelf, SpilledFile, turns};

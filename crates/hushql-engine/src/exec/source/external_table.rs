@@ -22,8 +22,10 @@ use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use glob::Pattern;
 use sqlparser::ast as sql;
 
-use super::columns::{CONTENT_HASH, columns_of, common_columns, is_true, plain_columns, shape};
 use super::compressed::{COMPRESSION, Compression};
+use super::file_columns::{
+    CONTENT_HASH, columns_of, common_columns, is_true, plain_columns, shape,
+};
 use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
