@@ -454,6 +454,71 @@ fn crates_need_only_what_is_said() {
     assert_eq!(std::fs::read_dir(crates).unwrap().count(), CRATES.len() - 1);
 }
 
+/// The names that several files of one crate may have.
+const SHARED_NAMES: [&str; 2] = ["error", "tests"];
+
+/// The names that several files of one crate have and should not, each with these files. A `mod.rs`
+/// has the name of its folder, and `x.rs` with what is in `x/` beside it is one module.
+fn shared_names(files: &[PathBuf]) -> Vec<String> {
+    let mut named: BTreeMap<String, BTreeSet<&Path>> = BTreeMap::new();
+    for file in files {
+        let module = match file.file_name().is_some_and(|name| name == "mod.rs") {
+            true => file.parent().unwrap(),
+            false => file.as_path(),
+        };
+        let name = module.file_stem().unwrap().to_str().unwrap().to_owned();
+        named.entry(name).or_default().insert(file);
+    }
+    let shared = named
+        .into_iter()
+        .filter(|(name, files)| files.len() > 1 && !SHARED_NAMES.contains(&name.as_str()));
+    shared.map(|(name, files)| format!("{name}: {files:?}")).collect()
+}
+
+/// Every source file of a crate, tests included.
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let (mut folders, mut files) = (vec![folder.join("src")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// Whoever reads a name knows which file of the crate it is.
+#[test]
+fn no_two_files_of_a_crate_have_one_name() {
+    for folder in CRATES.map(|(folder, _, _)| folder).into_iter().chain(GUESTS) {
+        let files = files_of(&root(folder));
+        assert!(files.len() > 5, "only {} files were found in {folder:?}", files.len());
+        assert_none("files of one name", shared_names(&files));
+    }
+}
+
+#[test]
+fn shared_names_are_seen() {
+    let shared =
+        |files: &[&str]| shared_names(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+    assert_eq!(
+        shared(&["lib.rs", "hall.rs", "hall/lamp.rs", "yard/mod.rs", "yard/lamps.rs"]).len(),
+        0
+    );
+    assert_eq!(shared(&["hall/tests.rs", "yard/tests.rs", "error.rs", "yard/error.rs"]).len(), 0);
+    assert_eq!(
+        shared(&["hall/lamp.rs", "yard/lamp.rs"]),
+        [r#"lamp: {"hall/lamp.rs", "yard/lamp.rs"}"#]
+    );
+    assert_eq!(shared(&["hall/tests/lamp.rs", "yard/lamp.rs"]).len(), 1);
+    assert_eq!(shared(&["hall/yard.rs", "yard/mod.rs"]).len(), 1);
+    assert_eq!(shared(&["hall/lamp/mod.rs", "yard/lamp/mod.rs"]).len(), 1);
+}
+
 #[test]
 fn stages_know_no_later_stage_and_shelves_know_none() {
     let mut violations = Vec::new();
