@@ -175,7 +175,11 @@ async fn what_decides_has_no_error() {
     }
     let answer = lab.query("SELECT COUNT(*) % 7 AS rest FROM p").await.unwrap();
     assert!(answer.errors(0).all(|error| error.is_none()));
-    assert!(answer.notes()[0].starts_with("rest: no ±, since the errors"), "{:?}", answer.notes());
+    assert!(
+        answer.notes()[0].starts_with("rest: no ±, since no error is derived"),
+        "{:?}",
+        answer.notes()
+    );
 }
 
 /// Where no row of a column has an error, a note says why; a branch that is NULL costs no other
