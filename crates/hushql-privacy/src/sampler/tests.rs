@@ -225,7 +225,7 @@ fn laplace_frequencies(draws: usize) {
     for (seed, (t, s)) in SCALES.into_iter().enumerate() {
         let scale = LaplaceScale::new(t, s).unwrap();
         let mut rng = QueryRng::seeded_for_tests(seed as u64);
-        let draws = (0..draws).map(|_| discrete_laplace::discrete_laplace(&scale, &mut rng));
+        let draws = (0..draws).map(|_| discrete_laplace(&scale, &mut rng));
         let rate = s as f64 / t as f64;
         let below = |x: i128| {
             // P(X < x), from the two geometric tails.
@@ -239,7 +239,7 @@ fn laplace_frequencies(draws: usize) {
 fn gaussian_frequencies(draws: usize) {
     for (seed, sigma) in deviations().into_iter().enumerate() {
         let mut rng = QueryRng::seeded_for_tests(100 + seed as u64);
-        let draws = (0..draws).map(|_| discrete_gaussian::discrete_gaussian(&sigma, &mut rng));
+        let draws = (0..draws).map(|_| discrete_gaussian(&sigma, &mut rng));
         let (num, den) = sigma.ratio();
         let deviation = num as f64 / den as f64;
         let weight = |x: i128| (-((x * x) as f64) / (2.0 * deviation * deviation)).exp();
@@ -301,20 +301,20 @@ fn every_point_of_the_lattice_is_reached_alike() {
         let scale = LaplaceScale::new(t, s).unwrap();
         for m in [2, 3, 5, 7, 64, 1_000] {
             let what = format!("laplace {t}/{s} modulo {m}");
-            test(&what, m, &mut || discrete_laplace::discrete_laplace(&scale, &mut rng));
+            test(&what, m, &mut || discrete_laplace(&scale, &mut rng));
         }
     }
     for sigma in [Sigma::fine(10_001 << 12).unwrap(), Sigma::whole((1 << 59) + 1).unwrap()] {
         for m in [2, 3, 5, 7, 64, 1_000] {
             let what = format!("gaussian {:?} modulo {m}", sigma.ratio());
-            test(&what, m, &mut || discrete_gaussian::discrete_gaussian(&sigma, &mut rng));
+            test(&what, m, &mut || discrete_gaussian(&sigma, &mut rng));
         }
     }
     // Small scales: every point within 8 scales is drawn, on both sides and equally often.
     let scale = LaplaceScale::new(5, 2).unwrap();
     let mut seen: BTreeMap<i128, i64> = BTreeMap::new();
     for _ in 0..400_000 {
-        *seen.entry(discrete_laplace::discrete_laplace(&scale, &mut rng)).or_default() += 1;
+        *seen.entry(discrete_laplace(&scale, &mut rng)).or_default() += 1;
     }
     for x in 0..=20_i128 {
         let (right, left) = (seen[&x], seen[&-x]);
@@ -336,9 +336,7 @@ fn wide_gaussians_have_the_right_deviation() {
         let deviation = num as f64 / den as f64;
         let mut rng = QueryRng::seeded_for_tests(7);
         let squares: f64 = (0..50_000)
-            .map(|_| {
-                (discrete_gaussian::discrete_gaussian(&sigma, &mut rng) as f64 / deviation).powi(2)
-            })
+            .map(|_| (discrete_gaussian(&sigma, &mut rng) as f64 / deviation).powi(2))
             .sum();
         assert!(
             (squares - 50_000.0).abs() < 2.0 * (50_000.0 * 20.8_f64).sqrt() + 42.0,
