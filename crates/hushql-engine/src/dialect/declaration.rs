@@ -226,7 +226,7 @@ pub struct RoleClause {
     pub login: Option<bool>,
     /// Its password, or the verifier of one.
     pub password: Option<Password>,
-    /// The time from which on the role may no longer log in, or `infinity`.
+    /// The time until which the role may log in, or `infinity`.
     pub valid_until: Option<String>,
     /// True if queries of the role may use the PER QUERY default of a budget.
     pub defaults: Option<bool>,

@@ -19,7 +19,7 @@ pub(crate) fn exact_rate(value: &Rational) -> String {
     }
 }
 
-/// The number of digits from which on a size is not short.
+/// The most digits that a short size has.
 const DIGITS: u32 = 5;
 
 /// The size of noise, never rounded down: `= 2000`, or, if that takes more than a few digits,

@@ -69,7 +69,7 @@ pub(super) fn choice_lines(
     lines
 }
 
-/// The score from which on a candidate comes out except with 5 %, if only the data contain the
+/// The least score at which a candidate comes out with 95 %, if only the data contain the
 /// candidates.
 fn kept_from(choice: &Choice, mechanized: &Mechanized) -> Option<f64> {
     let beta = Rational::new(1.into(), 20.into());

@@ -22,8 +22,8 @@ use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 
 /// The chosen mechanism for a list of candidates that only the data contain. Noise on all their
 /// scores replaces it if that is better and no mechanism was requested by name. The result names
-/// the score from which on a candidate comes out in the other way. If only one candidate is chosen,
-/// the mechanism stays, because a round has a smaller error than noise of its scale.
+/// the least score at which a candidate comes out in the other way. If only one candidate is
+/// chosen, the mechanism stays, because a round has a smaller error than noise of its scale.
 ///
 /// # Guarantee
 /// Both have the cost of the choice, and the result is one of them. Noise on all scores is
