@@ -1,6 +1,7 @@
 """Real clients against `hushql serve`: each logs in, asks, and looks around.
 
     python3 tests/clients/run.py TARGET_FOLDER
+    python3 tests/clients/run.py --packages TARGET_FOLDER      # installs the clients, and nothing else
 
 The clients are installed into TARGET_FOLDER/clients, once. A client that does not install, or a program that is not there, is
 skipped, with a line that says so. The server is TARGET_FOLDER/debug/hushql, on a vault that is made for it.
@@ -52,14 +53,17 @@ def has(python: Path, module: str) -> bool:
 
 
 def main() -> int:
-    target = Path(sys.argv[1]).resolve()
+    arguments = [word for word in sys.argv[1:] if word != "--packages"]
+    target = Path(arguments[0]).resolve()
     here = Path(__file__).resolve().parent
     began = time.monotonic()
     python = install(target / "clients")
     if python is None:
         return 0
+    if "--packages" in sys.argv:
+        return 0
     installed = time.monotonic()
-    done = subprocess.run([python, here / "checks.py", target / "debug" / "hushql", *sys.argv[2:]], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    done = subprocess.run([python, here / "checks.py", target / "debug" / "hushql", *arguments[1:]], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     print(f"clients: {installed - began:.1f} s to install, {time.monotonic() - installed:.1f} s to check")
     return done.returncode
 
