@@ -1,40 +1,36 @@
 //! How the project writes: phrases that it does not use, and how long a line of a comment may be.
 //!
 //! In: the texts of the project. Out: a list of what breaks a rule, with what to write. The list of
-//! phrases is in one place, [`PHRASES`]. A phrase that still occurs in the source has its number
-//! beside it: the number may fall, and never rises. CONTRIBUTING.md says how we write.
+//! phrases is in one place, [`PHRASES`]. CONTRIBUTING.md says how we write.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A phrase, what to write in its place, and how often the source still has it.
-const PHRASES: [(&str, &str, usize); 18] = [
-    ("only the data know", "whose keys are not declared; undeclared", 55),
-    ("only the rows know", "undeclared", 4),
-    ("that there is not", "that does not exist", 0),
-    ("nobody's", "belongs to no privacy unit", 7),
-    ("for nobody", "when its statement is cancelled", 3),
-    ("whoever counts", "the counter", 1),
-    ("whoever it is", "the client", 1),
-    ("what is larger", "larger statements", 0),
-    ("ever after", "from then on", 2),
-    ("that is none", "that is not one", 5),
-    ("which is none", "which is not one", 1),
-    ("is how many", "the number of", 2),
-    ("of which each", "each of them", 11),
-    ("of its own size", "its own sensitivity", 2),
-    ("one has to have left", "each must have enough left", 0),
-    ("what was wrong says", "supplies the cause", 1),
-    ("half the ε is twice", "halving ε doubles", 0),
-    ("made-up rows", "invented rows", 0),
+/// A phrase, and what to write in its place.
+const PHRASES: [(&str, &str); 18] = [
+    ("only the data know", "whose keys are not declared; undeclared"),
+    ("only the rows know", "undeclared"),
+    ("that there is not", "that does not exist"),
+    ("nobody's", "belongs to no privacy unit"),
+    ("for nobody", "when its statement is cancelled"),
+    ("whoever counts", "the counter"),
+    ("whoever it is", "the client"),
+    ("what is larger", "larger statements"),
+    ("ever after", "from then on"),
+    ("that is none", "that is not one"),
+    ("which is none", "which is not one"),
+    ("is how many", "the number of"),
+    ("of which each", "each of them"),
+    ("of its own size", "its own sensitivity"),
+    ("one has to have left", "each must have enough left"),
+    ("what was wrong says", "supplies the cause"),
+    ("half the ε is twice", "halving ε doubles"),
+    ("made-up rows", "invented rows"),
 ];
 
 /// Comments are wrapped at this column.
 const WIDTH: usize = 100;
-
-/// How many lines of comments may still be longer. `.ci/wrap` wraps them.
-const LONG: usize = 0;
 
 /// Files with an extension below folders of the project, by their paths from its root.
 fn texts(folders: &[&str], extension: &str) -> BTreeMap<PathBuf, String> {
@@ -65,14 +61,14 @@ fn found(text: &str) -> Vec<usize> {
     let signs = ["///", "//!", "//", "\\"];
     let words = text.split_whitespace().filter(|word| !signs.contains(word));
     let text = words.collect::<Vec<_>>().join(" ").to_lowercase();
-    PHRASES.iter().map(|(phrase, ..)| text.matches(phrase).count()).collect()
+    PHRASES.iter().map(|(phrase, _)| text.matches(phrase).count()).collect()
 }
 
 #[test]
 fn phrases_are_found_over_lines() {
     let text = "/// Groups that Only the\n    /// data know, for nobody.";
     let counts = found(text);
-    let of = |phrase: &str| counts[PHRASES.iter().position(|(p, ..)| *p == phrase).unwrap()];
+    let of = |phrase: &str| counts[PHRASES.iter().position(|(p, _)| *p == phrase).unwrap()];
     assert_eq!((of("only the data know"), of("for nobody"), of("nobody's")), (1, 1, 0));
 }
 
@@ -83,7 +79,7 @@ fn documents_have_none_of_the_phrases() {
         // The table of CONTRIBUTING.md quotes what we do not write; a decision has its subject.
         let is_quoted = |line: &str| path.ends_with("CONTRIBUTING.md") && line.starts_with('|');
         let lines: Vec<&str> = text.lines().filter(|line| !is_quoted(line)).collect();
-        for ((phrase, instead, _), times) in PHRASES.iter().zip(found(&lines.join("\n"))) {
+        for ((phrase, instead), times) in PHRASES.iter().zip(found(&lines.join("\n"))) {
             if times > 0 {
                 wrong.push(format!("{}: \"{phrase}\": write {instead}", path.display()));
             }
@@ -93,19 +89,15 @@ fn documents_have_none_of_the_phrases() {
 }
 
 #[test]
-fn the_source_has_no_more_of_the_phrases() {
-    let sources = texts(&["src", "crates"], "rs");
-    let mut counts = vec![0; PHRASES.len()];
-    for text in sources.values() {
-        for (count, times) in counts.iter_mut().zip(found(text)) {
-            *count += times;
-        }
-    }
+fn the_source_has_none_of_the_phrases() {
     let mut wrong = Vec::new();
-    for ((phrase, instead, known), times) in PHRASES.iter().zip(counts) {
-        if times > *known {
-            wrong
-                .push(format!("\"{phrase}\" is there {times} times, not {known}: write {instead}"));
+    for (path, text) in texts(&["src", "crates", "tests", "cluster", "python"], "rs") {
+        // This file has the list.
+        let is_list = path.ends_with("tests/it/voice.rs");
+        for ((phrase, instead), times) in PHRASES.iter().zip(found(&text)) {
+            if times > 0 && !is_list {
+                wrong.push(format!("{}: \"{phrase}\": write {instead}", path.display()));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -154,8 +146,8 @@ fn comments_are_wrapped() {
         lines.extend(too_long(&text).iter().map(|line| format!("{}:{line}", path.display())));
     }
     assert!(
-        lines.len() <= LONG,
-        "{} lines of comments are longer than {WIDTH}, not {LONG}; .ci/wrap wraps them. The first:\n{}",
+        lines.is_empty(),
+        "{} lines of comments are longer than {WIDTH}; .ci/wrap wraps them. The first:\n{}",
         lines.len(),
         lines[..lines.len().min(20)].join("\n")
     );

@@ -192,7 +192,7 @@ fn wrong_declarations_change_nothing() {
         ("ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 0", &["rows"]),
         ("CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1)", &["b"]),
         ("CREATE PRIVACY BUDGET c FOR people LIMIT (epsilon=0)", &["epsilon"]),
-        ("CREATE PRIVACY BUDGET c FOR nobody LIMIT (epsilon=1)", &["nobody"]),
+        ("CREATE PRIVACY BUDGET c FOR martians LIMIT (epsilon=1)", &["martians"]),
         ("DROP TABLE people", &["budget"]),
         ("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv'", &["already"]),
     ] {

@@ -222,7 +222,7 @@ async fn damaged_compression_is_no_row() {
     }
 }
 
-/// A line break within quotes ends a row, so that nobody's text hides the rows of others; the owner
+/// A line break within quotes ends a row, so that no text hides the rows of others; the owner
 /// is told where rows were read.
 #[tokio::test]
 async fn lines_that_are_no_rows_are_told_to_their_owner() {

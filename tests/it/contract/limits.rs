@@ -173,7 +173,7 @@ async fn more_rows_than_fit_into_memory_are_answered() {
     let places = (0..10).map(|i| format!("'place {i}'")).collect::<Vec<_>>().join(", ");
     let by_place = format!("GROUP BY place KEYS ({places})");
     let queries = [
-        // Everybody is within the bounds, nobody, and by groups that only the rows know.
+        // Everybody is within the bounds, nobody, and by groups that are not declared.
         format!("SELECT place, LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) SUM(CLAMP(number, 0, 6000000)) FROM visits {by_place}"),
         format!("SELECT place, LAPLACE(eps=1, rows=3, groups=2) SUM(CLAMP(number, 0, 6000000)) FROM visits {by_place}"),
         "SELECT place, LAPLACE(eps=1, delta=1e-6, rows=3, groups=2) COUNT(*) FROM visits GROUP BY place".to_owned(),

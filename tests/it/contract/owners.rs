@@ -426,8 +426,7 @@ fn the_doctor_reads_no_values() {
     assert!(!found.contains("7000") && !found.contains("MAX ROWS"), "{found}");
     study.write("visits.csv", "visit,person_id,fee\n1,9,-3\n2,9,1\n3,9,99999\n");
     assert_eq!(ask(), found);
-    // Nor where rows are all that there is: a key that one person has more, a first line that is
-    // none.
+    // The same of files without headers and of keys that only one person has.
     study.write("notes.json", "{\"id\":1}\n");
     study.write("bare.csv", "1,2\n");
     study

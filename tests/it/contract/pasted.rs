@@ -51,7 +51,7 @@ async fn hints_with_capitals_and_blanks_run() {
     let expected =
         format!("SELECT {column}, LAPLACE(eps=1) COUNT(*) FROM {TABLE} GROUP BY {column}");
     assert!(counted.starts_with(&expected), "{counted}");
-    // Groups that only the data know.
+    // Groups whose keys are not declared.
     let (said, hint) = refused(&lab, &expected);
     let all = format!("{said} {hint}");
     assert!(all.contains("GROUP BY \"Age Group\" KEYS ("), "{all}");

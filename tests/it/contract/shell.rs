@@ -41,7 +41,11 @@ fn a_charged_answer_that_nobody_gets_is_an_error() {
             let twice = format!("{CHARGED}; {CHARGED}");
             let run = into(&study, out(), &[&ask[..], &[&twice]].concat());
             run.says(1, &[LOST, "what was charged stays charged"]);
-            assert_eq!(study.spent().0, before + 1, "{format}: nothing is asked for nobody");
+            assert_eq!(
+                study.spent().0,
+                before + 1,
+                "{format}: no query is asked when its output is lost"
+            );
             let quiet = into(&study, out(), &[&["-q"], &ask[..], &[CHARGED]].concat());
             quiet.says(1, &[LOST]);
         }

@@ -1,5 +1,5 @@
-//! Tables of several files: the names of files and folders are as private as rows, and so is how
-//! many there are.
+//! Tables of several files: the names of files and folders are as private as rows, and so is their
+//! number.
 //!
 //! Every format, compressed or not, in a folder, behind a pattern and in folders that hold values:
 //! as declared, changed, with a file more or less, or an empty one. What is seen before a charge is

@@ -426,7 +426,7 @@ fn is_rank(score: &LineScore) -> bool {
     matches!(score, LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest)
 }
 
-/// Keys that only the data know: few come and go with a unit, their scores are small, the others'
+/// Keys that are not declared: few come and go with a unit, their scores are small, the others'
 /// within R of ⊥'s.
 fn check_unknown(
     sql: &str,

@@ -211,8 +211,8 @@ async fn draws_follow_the_law_of_one_vector() {
     assert!((covariance - variance).abs() < 6.0 * variance * 3.0 / all.sqrt(), "{covariance}");
 }
 
-/// In groups that only the data know, too: a group of all rows comes out, and its numbers have the
-/// noise of the vector.
+/// In groups whose keys are not declared, too: a group of all rows comes out, and its numbers have
+/// the noise of the vector.
 #[tokio::test]
 async fn groups_of_the_data_have_one_vector() {
     let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=3, delta=0.01) AVG(flag) AS a, SUM(flag) AS s FROM t GROUP BY c / 1000";

@@ -1,5 +1,5 @@
-//! Groups that only the data know: what they cost, with which probability they come out, and what
-//! stays the same on neighbouring databases.
+//! Groups whose keys are not declared: what they cost, with which probability they come out, and
+//! what stays the same on neighbouring databases.
 //!
 //! Statements are parsed, bound, analyzed, calibrated and run once on a small table; then only the
 //! draw repeats, from a seeded generator. Pearson's statistic must stay below its 1 − 10⁻⁷

@@ -202,7 +202,7 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
     cases
 }
 
-/// Randomized response, and candidates that only the data know.
+/// Randomized response, and candidates that are not declared.
 pub fn others(eps: &str) -> Vec<Case> {
     let epsilon: f64 = eps.parse().unwrap();
     // Of four values, and of a hundred.
@@ -277,7 +277,7 @@ pub fn others(eps: &str) -> Vec<Case> {
     cases
 }
 
-/// Groups that only the data know: the person alone in one or two of them, or one of many.
+/// Groups whose keys are not declared: the person alone in one or two of them, or one of many.
 pub fn grouped(eps: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     for (mechanism, aggregate) in [

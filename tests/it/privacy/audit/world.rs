@@ -104,7 +104,7 @@ pub enum Shown {
     Mean(f64, f64),
     /// What was chosen.
     Chosen,
-    /// Groups that only the data know: which of these are there, and their numbers.
+    /// Groups whose keys are not declared: which of these are there, and their numbers.
     Groups(&'static [&'static str]),
 }
 

@@ -186,7 +186,7 @@ impl Pair {
     }
 
     fn compare(&self, step: &Step, whole: &Outcome, less: &Outcome, fail: &mut impl FnMut(&str)) {
-        // Where only the data know the groups, their number is random.
+        // Where groups are not declared, their number is random.
         let rows_are_public = !step.sql.contains("delta") && !step.sql.contains("HAVING");
         let equal = match (&whole.seen, &less.seen) {
             (Seen::Answer { columns: a, rows: x }, Seen::Answer { columns: b, rows: y }) => {

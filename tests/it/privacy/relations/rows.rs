@@ -287,7 +287,7 @@ impl Database {
         }
     }
 
-    /// A unit's rows, and nobody's.
+    /// The rows of one unit alone.
     pub fn only(&self, plan: &Plan, unit: Gone) -> Self {
         match unit {
             Gone::Person(person) => self.keeping(&self.owners(plan), |owners| {

@@ -1,5 +1,5 @@
-//! Groups that only the data know: what a unit can change of their integers, and how many of them
-//! it can make.
+//! Groups whose keys are not declared: what a unit can change of their integers, and how many of
+//! them it can make.
 //!
 //! Neighbours are compared group by group, by the keys themselves. A group that one database lacks
 //! is one that the unit alone makes: there are at most C of them, each with one unit in it. In the
