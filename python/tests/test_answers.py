@@ -418,7 +418,7 @@ def test_the_magic_of_notebooks(vault, lab, capsys):
     assert shell.run_line_magic("hush", "lab SELECT 1").scalar() == 1
     assert shell.run_line_magic("hush", "SELECT 1").scalar() == 1
     assert shell.run_cell_magic("hush", "", "SELECT 1; SELECT 2").scalar() == 2
-    with pytest.raises(ValueError, match="no session"):
+    with pytest.raises(ValueError, match="is not a session"):
         shell.run_cell_magic("hush", "nobody", COUNT)
     with pytest.raises(hq.Refused):
         shell.run_cell_magic("hush", "lab", "SELECT age FROM adult")
