@@ -115,20 +115,24 @@ impl Capped {
             config_options: Arc::clone(&args.config_options),
         };
         let made = self.function.invoke_with_args(part)?.to_array(built)?;
-        let mut at = 0_u64;
+        let fits: BooleanArray =
+            (0..made.len()).map(|row| Some(length(&made, row) <= self.most())).collect();
+        if built == fates.len() && fits.true_count() == built {
+            return Ok(made);
+        }
+        // What is too long goes at once. A view at a place without a value would keep its text.
+        let kept = compact(filter(&made, &fits)?);
+        let (mut row, mut next) = (0_usize, 0_u64);
         let place = |fate: &Fate| {
             let Fate::Built(_) = fate else { return None };
-            let own = at;
-            at = at.saturating_add(1);
-            let bytes = usize::try_from(own).map_or(usize::MAX, |row| length(&made, row));
-            (bytes <= self.most()).then_some(own)
+            let is_kept = row < fits.len() && fits.value(row);
+            row = row.saturating_add(1);
+            let own = next;
+            next = next.saturating_add(u64::from(is_kept));
+            is_kept.then_some(own)
         };
         let places: UInt64Array = fates.iter().map(place).collect();
-        match places.null_count() {
-            0 => Ok(made),
-            // Only the results that fit are copied, so that longer ones are freed immediately.
-            _ => Ok(compact(take(&made, &places, None)?)),
-        }
+        Ok(take(&kept, &places, None)?)
     }
 }
 
@@ -289,6 +293,29 @@ mod tests {
                    ('e', 60000), ('f', 60000)) AS t(x, n)";
         let lengths = [Some(4), None, None, Some(65_536), Some(60_000), Some(60_000)];
         assert_eq!(rows(sql).await, lengths);
+    }
+
+    /// Ten texts of a megabyte each were kept until the end of the batch, although none is a
+    /// result.
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "written SQL, without a table")]
+    async fn what_is_too_long_goes_at_once() {
+        let context = SessionContext::new();
+        for function in SessionStateDefaults::default_scalar_functions() {
+            context.register_udf(capped(function).as_ref().clone());
+        }
+        for data_type in ["Utf8View", "Utf8"] {
+            let sql = format!(
+                "SELECT regexp_replace(arrow_cast(repeat('z', 1000 + k), '{data_type}'), 'z', repeat('y', 1000), 'g')
+                 FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)) AS t(k) UNION ALL SELECT regexp_replace(arrow_cast('z', '{data_type}'), 'z', 'y')"
+            );
+            let batches = context.sql(&sql).await.unwrap().collect().await.unwrap();
+            let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+            let nulls: usize = batches.iter().map(|batch| batch.column(0).null_count()).sum();
+            let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
+            assert_eq!((rows, nulls), (11, 10));
+            assert!(bytes < 1 << 20, "{bytes} bytes of {data_type}");
+        }
     }
 
     /// For random short and long texts, a function has the result that it has without a cap, or
