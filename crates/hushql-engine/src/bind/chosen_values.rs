@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 };
 
 use super::comparisons::{self, ValueKind, is_null, kind, literal, mismatch, text_of, written};
-use super::wide_types;
+use super::{time_zones, wide_types};
 use crate::functions::{DecimalLiteral, written as number_of};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
@@ -37,7 +37,7 @@ use crate::sql_type::sql_type;
 /// # Errors
 /// The refusal, as an error of the planner.
 pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan> {
-    let plan = wide_types::check(plan)?;
+    let plan = time_zones::check(wide_types::check(plan)?)?;
     let plan = comparisons::check(plan, null_values)?;
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());

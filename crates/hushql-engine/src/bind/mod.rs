@@ -73,6 +73,7 @@ mod points;
 pub(crate) mod quoting;
 pub(crate) mod sources;
 mod temporal;
+mod time_zones;
 mod union_names;
 mod using;
 mod wide_types;

@@ -81,8 +81,9 @@ pub use moment_text::{
 };
 pub use moments::{Period, date_diff_function, is_date_diff, moved, moved_array, moved_constant};
 pub use null_unsupported::{
-    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, in_calendar, in_calendar_function,
-    is_in_calendar, is_sound, reach_of_moments, sound, temporal_limits, ticks_a_day,
+    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, has_ends, in_calendar,
+    in_calendar_function, is_in_calendar, is_sound, reach_of_moments, sound, temporal_limits,
+    ticks_a_day,
 };
 pub use or_null::{is_castable, or_null, tried};
 pub use pair::pair;

@@ -18,7 +18,8 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
 use arrow::compute::nullif;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, TimeUnit, TimestampMicrosecondType,
+    DataType, Date32Type, Date64Type, Decimal128Type, Time32MillisecondType, Time32SecondType,
+    Time64MicrosecondType, Time64NanosecondType, TimeUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
@@ -74,7 +75,25 @@ pub fn is_sound(data_type: &DataType) -> bool {
         | DataType::Binary
         | DataType::LargeBinary
         | DataType::BinaryView => false,
-        other => temporal_limits(other).is_none(),
+        other => !has_ends(other),
+    }
+}
+
+/// Whether some values of a type are no dates, no moments or no times of a day, so that they cannot
+/// be written.
+pub fn has_ends(data_type: &DataType) -> bool {
+    temporal_limits(data_type).is_some() || clock_limits(data_type).is_some()
+}
+
+/// The first and last value of a time of the day, or of a date that is counted in milliseconds.
+fn clock_limits(data_type: &DataType) -> Option<(i64, i64)> {
+    let of_a_day = |ticks: Option<i64>| Some((0, ticks? - 1));
+    match data_type {
+        DataType::Time32(unit) | DataType::Time64(unit) => {
+            of_a_day(ticks_a_day(&DataType::Timestamp(*unit, None)))
+        }
+        DataType::Date64 => temporal_limits(&DataType::Timestamp(TimeUnit::Millisecond, None)),
+        _ => None,
     }
 }
 
@@ -257,6 +276,11 @@ pub(crate) fn sound_array(array: &ArrayRef, most: usize) -> Result<ArrayRef> {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             of_calendar::<TimestampNanosecondType>(array)
         }
+        DataType::Date64 => of_calendar::<Date64Type>(array),
+        DataType::Time32(TimeUnit::Second) => of_calendar::<Time32SecondType>(array),
+        DataType::Time32(_) => of_calendar::<Time32MillisecondType>(array),
+        DataType::Time64(TimeUnit::Microsecond) => of_calendar::<Time64MicrosecondType>(array),
+        DataType::Time64(_) => of_calendar::<Time64NanosecondType>(array),
         _ => match longer(array, most) {
             Some(longer) if longer.count_set_bits() > 0 => {
                 nullif(array, &BooleanArray::new(longer, None))?
@@ -301,7 +325,8 @@ where
     T: ArrowPrimitiveType,
     T::Native: Into<i128>,
 {
-    let (first, last) = temporal_limits(array.data_type()).unwrap_or((0, 0));
+    let limits = temporal_limits(array.data_type()).or_else(|| clock_limits(array.data_type()));
+    let (first, last) = limits.unwrap_or((0, 0));
     within::<T>(array, first.into(), last.into())
 }
 
@@ -323,8 +348,8 @@ where
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        BinaryArray, Decimal128Array, DictionaryArray, LargeStringArray, StringArray,
-        StringViewArray, TimestampSecondArray,
+        BinaryArray, Date64Array, Decimal128Array, DictionaryArray, LargeStringArray, StringArray,
+        StringViewArray, Time32SecondArray, Time64MicrosecondArray, TimestampSecondArray,
     };
     use arrow::datatypes::Int8Type;
 
@@ -355,6 +380,17 @@ mod tests {
         let (first, last) = temporal_limits(&DataType::Timestamp(TimeUnit::Second, None)).unwrap();
         let moments = vec![first - 1, first, last, last + 1, i64::MIN];
         assert_eq!(nulls(TimestampSecondArray::from(moments)), [true, false, false, true, true]);
+    }
+
+    #[test]
+    fn times_are_of_one_day() {
+        let day = 86_400_000_000;
+        let times = Time64MicrosecondArray::from(vec![-1, 0, day - 1, day, i64::MAX]);
+        assert_eq!(nulls(times), [true, false, false, true, true]);
+        let times = Time32SecondArray::from(vec![-1, 0, 86_399, 86_400, i32::MIN]);
+        assert_eq!(nulls(times), [true, false, false, true, true]);
+        let days = Date64Array::from(vec![0, i64::MAX, i64::MIN]);
+        assert_eq!(nulls(days), [false, true, true]);
     }
 
     #[test]

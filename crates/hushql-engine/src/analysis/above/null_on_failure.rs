@@ -36,8 +36,8 @@ use crate::analysis::below::relation::named;
 use crate::analysis::expr::facts::rational;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::functions::{
-    Decision, checked, checked_abs, decision, matched, matching, not_negative, or_null, sound,
-    ticks_a_day, without_nan,
+    Decision, checked, checked_abs, decision, has_ends, matched, matching, not_negative, or_null,
+    sound, ticks_a_day, without_nan,
 };
 use crate::privacy::Rational;
 
@@ -107,9 +107,7 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let cast = Expr::TryCast(TryCast { expr, field });
             // Every date lies in the calendar when it becomes a timestamp.
             Ok(Transformed::yes(
-                match ticks_a_day(&to).is_some()
-                    && from.is_none_or(|from| ticks_a_day(&from).is_none())
-                {
+                match has_ends(&to) && from.is_none_or(|from| ticks_a_day(&from).is_none()) {
                     true => sound(cast, &to),
                     false => cast,
                 },
@@ -121,7 +119,8 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(call) if decision(call.func.name()) == Some(Decision::Cast) => {
             let to = Expr::ScalarFunction(call.clone()).get_type(schema)?;
             let inner = call.args.into_iter().next().unwrap_or_default();
-            Ok(Transformed::yes(Expr::TryCast(TryCast::new(Box::new(inner), to))))
+            let cast = Expr::TryCast(TryCast::new(Box::new(inner), to.clone()));
+            Ok(Transformed::yes(if has_ends(&to) { sound(cast, &to) } else { cast }))
         }
         other => {
             let fitted = fitting(other, schema)?;
@@ -160,10 +159,7 @@ fn null_where_it_fails(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr
             call.func = or_null(call.func);
             let call = Expr::ScalarFunction(call);
             let result = call.get_type(schema)?;
-            Ok(Transformed::yes(match ticks_a_day(&result).is_some() {
-                true => sound(call, &result),
-                false => call,
-            }))
+            Ok(Transformed::yes(if has_ends(&result) { sound(call, &result) } else { call }))
         }
         // Other functions than DataFusion's are the engine's own, and total.
         Some(Decision::AsItIs | Decision::Cast | Decision::Refused) | None => {
