@@ -6,8 +6,7 @@ use arrow::datatypes::DataType;
 
 use crate::functions::DecimalLiteral;
 
-/// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`. Types without a name in
-/// SQL have Arrow's name.
+/// The name of a type in messages: `VARCHAR`, `BIGINT[]`, `DECIMAL(10, 2)`.
 pub(crate) fn sql_type(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Boolean => "BOOLEAN",
@@ -19,17 +18,37 @@ pub(crate) fn sql_type(data_type: &DataType) -> String {
         DataType::UInt16 => "SMALLINT UNSIGNED",
         DataType::UInt32 => "INT UNSIGNED",
         DataType::UInt64 => "BIGINT UNSIGNED",
-        DataType::Float32 => "REAL",
+        DataType::Float16 | DataType::Float32 => "REAL",
         DataType::Float64 => "DOUBLE",
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
         DataType::Date32 | DataType::Date64 => "DATE",
         DataType::Timestamp(_, None) => "TIMESTAMP",
         DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+        DataType::Null => "NULL",
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => "BINARY",
+        DataType::Time32(_) | DataType::Time64(_) => "TIME",
+        DataType::Duration(_) | DataType::Interval(_) => "INTERVAL",
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => {
             return format!("DECIMAL({precision}, {scale})");
         }
         DataType::Dictionary(_, values) => return sql_type(values),
-        other => return other.to_string(),
+        DataType::RunEndEncoded(_, values) => return sql_type(values.data_type()),
+        DataType::List(values)
+        | DataType::LargeList(values)
+        | DataType::ListView(values)
+        | DataType::LargeListView(values)
+        | DataType::FixedSizeList(values, _) => {
+            return format!("{}[]", sql_type(values.data_type()));
+        }
+        DataType::Struct(_) => "STRUCT",
+        DataType::Map(..) => "MAP",
+        DataType::Union(..) => "UNION",
     };
     name.to_owned()
 }

@@ -13,6 +13,7 @@
 //! | [`gather`] | the integers of each key, from the rows of all partitions |
 //! | [`encoded_rows`], [`codes`] | rows as public codes, which answer only counts |
 //! | [`functions`] | scalar functions that no value can make fail |
+//! | [`file_schema`] | columns of files whose types Arrow's reader does not know |
 //! | [`grid`], [`ticks`] | numbers as whole steps of a public width |
 //! | [`deadline`], [`pinned`] | when work must end, and files that stay open |
 //!
@@ -28,6 +29,7 @@ pub mod aggregate;
 pub mod codes;
 pub mod deadline;
 pub mod encoded_rows;
+pub mod file_schema;
 pub mod functions;
 pub mod gather;
 pub mod grid;

@@ -105,6 +105,10 @@ fn create_table(parser: &mut Parser, replace: bool) -> Result<Declaration, Parse
     if parser.consume_token(&Token::LParen) {
         loop {
             columns.push((name(parser)?, parser.parse_data_type()?));
+            // Each column may hold NULL, whatever its file or its program says.
+            if !parser.parse_keywords(&[Keyword::NOT, Keyword::NULL]) {
+                let _ = parser.parse_keyword(Keyword::NULL);
+            }
             if !parser.consume_token(&Token::Comma) {
                 parser.expect_token(&Token::RParen)?;
                 break;

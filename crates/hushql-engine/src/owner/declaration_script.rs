@@ -47,8 +47,8 @@ pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<St
     created(table).into_iter().chain(privacy).chain(domains).collect()
 }
 
-/// CREATE EXTERNAL TABLE, for one file or several. Only a CSV file can have columns whose types
-/// differ from the inferred ones. The types are also written if the files may be missing.
+/// CREATE EXTERNAL TABLE, for one file or several. Its columns may be read in other types than the
+/// inferred ones, so they are written, unless one has a type that no declaration can name.
 pub(crate) fn created(table: &Table) -> Option<String> {
     let typed = |columns: &[Column]| {
         let columns = columns.iter().map(|column| {
@@ -71,8 +71,8 @@ pub(crate) fn created(table: &Table) -> Option<String> {
     };
     let own = table.file_columns();
     let columns = match (format, files) {
-        (FileFormat::Csv, _) | (_, Some(_)) => typed(own),
-        (FileFormat::Parquet | FileFormat::Json | FileFormat::Arrow, None) => Vec::new(),
+        (FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow, _) | (_, Some(_)) => typed(own),
+        (FileFormat::Json, None) => Vec::new(),
     };
     let partitioned_by = match table.columns.get(own.len()..).map(typed).as_deref() {
         None | Some([]) => String::new(),
@@ -109,10 +109,15 @@ pub(crate) fn declarable(data_type: &DataType) -> Option<String> {
             | DataType::Int16
             | DataType::Int32
             | DataType::Int64
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::UInt64
             | DataType::Float32
             | DataType::Float64
             | DataType::Utf8
             | DataType::Date32
+            | DataType::Time64(TimeUnit::Microsecond)
             | DataType::Timestamp(TimeUnit::Microsecond, None)
             | DataType::Decimal128(_, 0..)
     );

@@ -229,6 +229,6 @@ mod tests {
         refused(PrivacyBudget::epsilon("b", "t", 1.0).coupons(0.1));
         refused(PrivacyBudget::rho("b", "t", 1.0).delta(1e-6).coupons(0.1));
         refused(PrivacyBudget::epsilon("b", "t", 1.0).delta(1e-6).zcdp().coupons(0.1));
-        refused(ExternalTable::csv("t", "a").column("c", DataType::LargeUtf8));
+        refused(ExternalTable::csv("t", "a").column("c", DataType::LargeBinary));
     }
 }

@@ -24,6 +24,7 @@ use super::concat::{joined, joined_to};
 use super::date_bin::date_bin_function;
 use super::date_label::date_label_functions;
 use super::date_trunc::date_trunc_function;
+use super::file_values::file_values_function;
 use super::histogram::{classes_made, classes_parts};
 use super::late_value::{late_made, late_parts};
 use super::magnitude::magnitude_function;
@@ -142,6 +143,7 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
         date_trunc_function(),
         without_offset_function(),
         in_microseconds_function(),
+        file_values_function(),
         date_diff_function(),
         magnitude_function(),
         width_bucket_function(),

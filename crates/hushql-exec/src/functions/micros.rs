@@ -73,7 +73,7 @@ impl ScalarUDFImpl for InMicroseconds {
     }
 }
 
-fn computed(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn computed(array: &ArrayRef) -> Result<ArrayRef> {
     const DAY: i64 = 86_400_000;
     if *array.data_type() == DataType::Date32 {
         return Ok(Arc::clone(array));

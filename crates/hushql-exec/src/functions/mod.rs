@@ -17,6 +17,7 @@ mod date_bin;
 mod date_label;
 mod date_trunc;
 mod decided;
+mod file_values;
 pub mod function_parts;
 mod growth;
 mod histogram;
@@ -68,6 +69,7 @@ pub use date_bin::{Stride, date_bin_function, is_date_bin};
 pub use date_label::{Finest, LabelFormat, date_label_functions, is_date_label};
 pub use date_trunc::{date_trunc_function, is_date_trunc};
 pub use decided::{Decision, decision};
+pub use file_values::{UUID, counts_as_whole, declared_type, file_values_function, widens};
 pub use histogram::{Classes, histogram_function, is_histogram};
 pub use interval_end::{IntervalEnd, interval_end, interval_end_functions};
 pub use interval_product::{Corner, corners};
@@ -81,9 +83,9 @@ pub use moment_text::{
 };
 pub use moments::{Period, date_diff_function, is_date_diff, moved, moved_array, moved_constant};
 pub use null_unsupported::{
-    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, has_ends, in_calendar,
-    in_calendar_function, is_in_calendar, is_sound, reach_of_moments, sound, temporal_limits,
-    ticks_a_day,
+    LAST_MICROSECOND, MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, has_ends,
+    in_calendar, in_calendar_function, is_in_calendar, is_sound, reach_of_moments, sound,
+    temporal_limits, ticks_a_day,
 };
 pub use or_null::{is_castable, or_null, tried};
 pub use pair::pair;

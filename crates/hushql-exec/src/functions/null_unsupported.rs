@@ -172,6 +172,9 @@ pub fn ends_of_sound(data_type: &DataType) -> Option<(ScalarValue, ScalarValue)>
     }
 }
 
+/// The last microsecond of a day.
+pub const LAST_MICROSECOND: i64 = 86_399_999_999;
+
 /// The greatest number with this many digits.
 fn most_of_digits(precision: u8) -> i128 {
     10_i128.checked_pow(u32::from(precision)).map_or(i128::MAX, |end| end - 1)

@@ -15,6 +15,7 @@ use super::Input;
 use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::dialect::AggregateCall;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// The aggregate that a count of distinct values reads.
 ///
@@ -63,7 +64,7 @@ pub(crate) fn distinct(
             return Err(Refusal::new(
                 Reason::Operand,
                 text,
-                format!("values of type {other} cannot be compared for DISTINCT"),
+                format!("values of type {} cannot be compared for DISTINCT", sql_type(other)),
                 "a number, a string, a date or a Boolean",
             ));
         }

@@ -98,7 +98,7 @@ pub(crate) fn on_grid(
                 return Err(Refusal::new(
                     Reason::Operand,
                     text,
-                    format!("a column of type {other} cannot be summed"),
+                    format!("a column of type {} cannot be summed", sql_type(other)),
                     "a number: CAST(x AS DOUBLE), clamped",
                 )
                 .into());

@@ -18,13 +18,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, SchemaRef};
 use glob::Pattern;
 use sqlparser::ast as sql;
 
+use super::column_type::column_type;
 use super::compressed::{COMPRESSION, Compression};
 use super::file_columns::{
-    CONTENT_HASH, columns_of, common_columns, is_true, plain_columns, shape,
+    CONTENT_HASH, columns_of, common_columns, is_read_as, is_true, plain_columns, shape,
 };
 use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
@@ -33,8 +34,10 @@ use super::location::{Scheme, StoreLocation};
 use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{IS_BUILT_IN, list};
 use super::server_location::is_server;
+use super::unreadable_files::columns_are_readable;
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
 use crate::error::Error;
+use crate::sql_type::sql_type;
 
 /// A column whose values are in the names of folders. Its type is here unless it is text or listed
 /// among the columns.
@@ -109,7 +112,11 @@ fn of_one(
     let shape = shape(format, options)?;
     let read = |e| Error::catalog_from(format!("`{path}` cannot be read"), e);
     let held = Arc::new(OpenFile::open(path, 0).map_err(read)?);
-    let inferred = plain_columns(&held, format, &shape, &format!("`{path}`"))?;
+    let shown = format!("`{path}`");
+    let inferred = plain_columns(&held, format, &shape, &shown)?;
+    if format == FileFormat::Parquet {
+        columns_are_readable(&held, &shown)?;
+    }
     let found = match columns {
         [] => columns_of(&inferred),
         columns => given(columns, &inferred, format, shape.has_names())?,
@@ -171,6 +178,9 @@ fn of_several(
             (None, own) => own.iter().map(column).collect::<Result<_, _>>()?,
         },
     };
+    if let (FileFormat::Parquet, Some((first, _))) = (format, members.first()) {
+        columns_are_readable(first, &format!("a file of `{location}`"))?;
+    }
     let mut found = match members.first() {
         Some((first, _)) => with_zones(found, first),
         None => found,
@@ -379,7 +389,7 @@ pub(crate) fn written_location(location: &str, files: Option<&Files>) -> String 
 
 /// A column as the owner declared it.
 pub(super) fn column((name, data_type): &(String, sql::DataType)) -> Result<Column, Error> {
-    let data_type = arrow_type(data_type)?.to_string();
+    let data_type = column_type(name, data_type)?.to_string();
     Ok(Column { name: name.clone(), data_type, nullable: true, domain: None, zone: None })
 }
 
@@ -407,14 +417,16 @@ fn given(
     }
     let mut given = Vec::new();
     for ((name, data_type), field) in columns.iter().zip(inferred.fields()) {
-        let data_type = arrow_type(data_type)?;
+        let data_type = column_type(name, data_type)?;
         // The text of a CSV cell is read as any type, but a header still names its columns.
-        let text = format == FileFormat::Csv;
-        if (header && name != field.name()) || (!text && data_type != *field.data_type()) {
+        let is_read =
+            format == FileFormat::Csv || is_read_as(field.data_type(), &data_type, format);
+        if (header && name != field.name()) || !is_read {
             return Err(Error::catalog(format!(
-                "the file's column is {} {}, not {name} {data_type}",
+                "the file's column is {} {}, not {name} {}",
                 field.name(),
-                field.data_type()
+                sql_type(field.data_type()),
+                sql_type(&data_type)
             )));
         }
         given.push(Column {
@@ -426,32 +438,6 @@ fn given(
         });
     }
     Ok(given)
-}
-
-fn arrow_type(data_type: &sql::DataType) -> Result<DataType, Error> {
-    use sql::DataType as S;
-    Ok(match data_type {
-        S::Boolean | S::Bool => DataType::Boolean,
-        S::TinyInt(_) => DataType::Int8,
-        S::SmallInt(_) => DataType::Int16,
-        S::Int(_) | S::Integer(_) => DataType::Int32,
-        S::BigInt(_) => DataType::Int64,
-        S::Real | S::Float(_) => DataType::Float32,
-        S::Double(_) | S::DoublePrecision => DataType::Float64,
-        S::Varchar(_) | S::Text | S::String(_) | S::Char(_) => DataType::Utf8,
-        S::Date => DataType::Date32,
-        S::Timestamp(..) => DataType::Timestamp(TimeUnit::Microsecond, None),
-        S::Decimal(sql::ExactNumberInfo::PrecisionAndScale(precision, scale))
-        | S::Numeric(sql::ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
-            let precision = u8::try_from(*precision).ok().filter(|p| (1..=38).contains(p));
-            let scale = i8::try_from(*scale).ok().filter(|scale| *scale >= 0);
-            match precision.zip(scale) {
-                Some((precision, scale)) => DataType::Decimal128(precision, scale),
-                None => return Err(Error::catalog(format!("there is no type {data_type}"))),
-            }
-        }
-        other => return Err(Error::catalog(format!("a column cannot be of type {other}"))),
-    })
 }
 
 #[cfg(test)]

@@ -16,14 +16,20 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::datasource::physical_plan::parquet::Int96Coercer;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use datafusion::parquet::basic::LogicalType;
+use datafusion::parquet::file::metadata::ParquetMetaDataReader;
+use datafusion::parquet::schema::types::SchemaDescriptor;
 
 use super::compressed::Compression;
 use super::lenient::{TextFormat, read_cells, read_object};
 use super::open_files::{Chunks, FileReader, OpenFile};
+use super::unreadable_files::{known_in_arrow, known_in_parquet, wrong_format};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
-use crate::functions::{computed_type, has_offset};
+use crate::functions::{UUID, counts_as_whole, declared_type, has_offset, widens};
 
 /// The option that says how a table's file is identified: by its bytes at each statement
 /// (`'true'`), or not at all (`'false'`). Without it, the bytes are hashed again if the file system
@@ -39,6 +45,10 @@ pub(crate) fn hashes_content(options: &BTreeMap<String, String>) -> bool {
 pub(crate) fn may_change(options: &BTreeMap<String, String>) -> bool {
     options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("false"))
 }
+
+/// Where the metadata of an Arrow column name a type beyond Arrow's own, and the name for UUIDs.
+const EXTENSION_TYPE_NAME_KEY: &str = "ARROW:extension:name";
+const UUID_NAME: &str = "arrow.uuid";
 
 /// The number of rows from which the types of a CSV or JSON file are inferred.
 const INFERRED_ROWS: usize = 10_000;
@@ -130,21 +140,29 @@ fn schema_of(
     let read = |e| Error::catalog_from(format!("{shown} cannot be read"), e);
     let schema = match (format, shape) {
         (FileFormat::Parquet, _) => {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(Chunks(Arc::clone(held)))
-                .map_err(|e| Error::catalog_from(format!("{shown} is not a {format} file"), e))?;
+            let footer = ParquetMetaDataReader::new().parse_and_finish(&Chunks(Arc::clone(held)));
+            let footer = Arc::new(footer.map_err(|_| wrong_format(held, format, shown))?);
+            known_in_parquet(&footer, shown)?;
+            let options = ArrowReaderOptions::default();
+            let footer = ArrowReaderMetadata::try_new(footer, options)
+                .map_err(|_| wrong_format(held, format, shown))?;
+            let file = Chunks(Arc::clone(held));
+            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
             if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
                 held.rows.get_or_init(|| rows);
             }
             // Timestamps of 96 bits, which Spark, Impala and Hive write, would wrap beyond the
             // years that nanoseconds can hold.
-            Int96Coercer::new(reader.parquet_schema(), reader.schema(), &TimeUnit::Microsecond)
-                .coerce()
-                .map_or_else(|| Arc::clone(reader.schema()), Arc::new)
+            let columns =
+                Int96Coercer::new(reader.parquet_schema(), reader.schema(), &TimeUnit::Microsecond)
+                    .coerce()
+                    .map_or_else(|| Arc::clone(reader.schema()), Arc::new);
+            with_uuids(&columns, reader.parquet_schema())
         }
         (FileFormat::Arrow, _) => {
-            let reader =
-                arrow::ipc::reader::FileReader::try_new(held.reader(), None).map_err(wrong)?;
-            reader.schema()
+            known_in_arrow(held, shown)?;
+            let reader = arrow::ipc::reader::FileReader::try_new(held.reader(), None);
+            reader.map_err(|_| wrong_format(held, format, shown))?.schema()
         }
         (FileFormat::Csv | FileFormat::Json, shape) => {
             let mut first = Sample::default();
@@ -324,24 +342,41 @@ impl Sample {
     }
 }
 
-/// A column with the type that its cells are read as.
+/// A column with the type that its cells are read as. Dates are in days and moments in
+/// microseconds, whatever a file holds, and all texts have one type. Otherwise the writer or the
+/// rows would decide the type.
 fn plain(field: &Field, format: FileFormat) -> Field {
-    let data_type = match field.data_type() {
-        // Dates are in days and moments in microseconds, whatever a file holds. Otherwise its rows
-        // would decide the type.
-        moment if computed_type(moment).is_some() => {
-            computed_type(moment).unwrap_or(DataType::Null)
-        }
-        // Other Arrow columns keep their types.
-        own if format == FileFormat::Arrow => own.clone(),
+    let data_type = match (field.data_type(), declared_type(field.data_type())) {
         // Lists and objects in a text file are read as text, because a cell must fit its column's
         // type.
-        nested if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
-        DataType::Null => DataType::Utf8,
-        DataType::Dictionary(_, value) => value.as_ref().clone(),
-        other => other.clone(),
+        (nested, _) if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
+        (_, _) if is_uuid(field) => DataType::Utf8,
+        // Parquet's reader looks the words of dictionaries up.
+        (_, DataType::Dictionary(_, value)) if format != FileFormat::Arrow => *value,
+        (_, own) => own,
     };
     Field::new(field.name(), data_type, true)
+}
+
+/// Whether the bytes of a column are UUIDs, as its file says.
+pub(super) fn is_uuid(field: &Field) -> bool {
+    let says = field.metadata().get(EXTENSION_TYPE_NAME_KEY);
+    *field.data_type() == UUID && says.is_some_and(|name| name == UUID_NAME)
+}
+
+/// The columns of a Parquet file. Some writers say only in Parquet's own types which are UUIDs.
+fn with_uuids(columns: &Schema, parquet: &SchemaDescriptor) -> SchemaRef {
+    let roots = parquet.root_schema().get_fields();
+    let fields = columns.fields().iter().zip(roots).map(|(field, root)| {
+        match root.get_basic_info().logical_type_ref() {
+            Some(LogicalType::Uuid) if *field.data_type() == UUID => {
+                let says = (EXTENSION_TYPE_NAME_KEY.to_owned(), UUID_NAME.to_owned());
+                Arc::new(field.as_ref().clone().with_metadata([says].into()))
+            }
+            Some(_) | None => Arc::clone(field),
+        }
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// The columns as which the rows of two files are read; `None` if they cannot be one table.
@@ -353,20 +388,27 @@ fn wider(one: &SchemaRef, other: &SchemaRef, format: FileFormat) -> Option<Schem
         let (to, from) = (a.data_type(), b.data_type());
         if a.name() != b.name() {
             None
-        } else if is_read_as(from, to, format) {
+        } else if is_wider(from, to, format) {
             Some(a.as_ref().clone())
         } else {
-            is_read_as(to, from, format).then(|| b.as_ref().clone())
+            is_wider(to, from, format).then(|| b.as_ref().clone())
         }
     });
     Some(Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?)))
 }
 
-/// Whether a column of a file can be read as a column of this type. The types are equal, or the
-/// file has whole numbers for floats, as some programs write if a file has no fractions.
-fn is_read_as(from: &DataType, to: &DataType, format: FileFormat) -> bool {
+/// Whether a column of one file can be read as that of another: the types are equal, or this one is
+/// wider. Some programs write whole numbers if a file has no fractions.
+fn is_wider(from: &DataType, to: &DataType, format: FileFormat) -> bool {
     let whole = matches!(from, DataType::Int32 | DataType::Int64);
-    from == to || (format == FileFormat::Parquet && whole && *to == DataType::Float64)
+    let is_double = format == FileFormat::Parquet && whole && *to == DataType::Float64;
+    from == to || is_double || widens(from, to)
+}
+
+/// Whether a column of a file can be read as a column of a declared type: of a wider type, or of
+/// whole numbers where the file has floats.
+pub(super) fn is_read_as(from: &DataType, to: &DataType, format: FileFormat) -> bool {
+    is_wider(from, to, format) || counts_as_whole(from, to)
 }
 
 /// Whether a file has the declared columns.
@@ -387,7 +429,9 @@ pub(super) fn other_column<'a>(
             let declared = DataType::from_str(&column.data_type);
             let is_own = field.data_type().to_string() == column.data_type;
             *field.name() != column.name
-                || !(is_own || declared.is_ok_and(|to| is_read_as(field.data_type(), &to, format)))
+                || !(is_own
+                    || declared
+                        .is_ok_and(|to| is_read_as(field.data_type(), &declared_type(&to), format)))
         })
     };
     table.file_columns().iter().find(differs).map(|column| column.name.as_str())

@@ -11,6 +11,7 @@ pub(crate) mod ledger;
 
 mod changed_files;
 mod check;
+mod column_type;
 mod compressed;
 pub(crate) mod duplicate_tables;
 mod external_table;
@@ -37,6 +38,7 @@ mod server_tables;
 mod skipped_lines;
 mod stored_answer;
 mod time_units;
+mod unreadable_files;
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,7 +86,7 @@ use crate::exec::paid::PaidFor;
 /// other formats get the same type, so that tables of different formats can link to each other.
 fn viewed(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 => {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
         }
         _ => Arc::clone(field),
@@ -109,10 +111,7 @@ pub(crate) fn provider(
         Source::Registered | Source::Released { .. } => return Err(Error::Internal),
     };
     let (schema, shape) = (schema_of_columns(&table.columns)?, shape(*format, options)?);
-    let schema = match format {
-        FileFormat::Arrow => schema,
-        FileFormat::Parquet | FileFormat::Csv | FileFormat::Json => viewed(&schema),
-    };
+    let schema = viewed(&schema);
     let open = Arc::clone(open);
     if files.is_some() {
         return Ok(Arc::new(FilesTable(ManyFiles::new(Arc::clone(table), schema, shape, open))));
@@ -162,10 +161,12 @@ impl FileTable {
         let known = held.rows.get().copied();
         let rows = match format {
             FileFormat::Parquet => {
-                let format = ParquetFormat::default().with_options(options_of(&self.table));
-                listing(&held, Arc::new(format), as_stored(&schema, &held))?
+                let reader = ParquetFormat::default().with_options(options_of(&self.table));
+                listing(&held, Arc::new(reader), as_stored(&schema, &held, *format))?
             }
-            FileFormat::Arrow => listing(&held, Arc::new(ArrowFormat), as_stored(&schema, &held))?,
+            FileFormat::Arrow => {
+                listing(&held, Arc::new(ArrowFormat), as_stored(&schema, &held, *format))?
+            }
             FileFormat::Csv | FileFormat::Json => {
                 let file = TextFile { held, shape: self.shape, behind: Vec::new() };
                 let file = LenientFiles::new(vec![file], Arc::clone(&schema));

@@ -149,7 +149,7 @@ impl ManyFiles {
         let own = self.table.file_columns().len();
         let mut alike: Vec<(SchemaRef, Vec<&Member>)> = Vec::new();
         for member in &set.members {
-            let stored = as_stored(&self.schema, &member.held);
+            let stored = as_stored(&self.schema, &member.held, format);
             match alike.iter_mut().find(|(schema, _)| *schema == stored) {
                 Some((_, members)) => members.push(member),
                 None => alike.push((stored, vec![member])),

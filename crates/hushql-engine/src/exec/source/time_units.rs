@@ -1,38 +1,66 @@
-//! Scans of files whose dates and moments have other units than the engine's.
+//! Scans of files whose columns have other types than the declared ones.
 //!
 //! In: the declared columns, and those of a file. Out: the columns as the file's reader yields
-//! them, and above its scan a projection to the declared ones. Parquet readers would cast and fail
-//! for a moment that microseconds cannot hold; Arrow's would not cast.
+//! them, and above its scan a projection to the declared ones. Readers would fail for a value that
+//! the declared type cannot hold, or not cast at all; the functions of the projection give NULL.
+//! What Parquet's reader converts without failing is left to it.
 //!
 //! ```text
-//! ProjectionExec: id, in_microseconds(ts)       ts in microseconds, without a zone
-//!   DataSourceExec: id, ts                      ts in nanoseconds, in Europe/Berlin
+//! ProjectionExec: file_values(id), in_microseconds(ts)    id BIGINT, ts in microseconds, without a zone
+//!   DataSourceExec: id, ts                                id DOUBLE, ts in nanoseconds, in Europe/Berlin
 //! ```
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::common::Result;
-use datafusion::physical_expr::expressions::Column;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use super::file_columns::{is_read_as, is_uuid};
 use super::open_files::OpenFile;
-use crate::functions::{computed_type, in_microseconds_function};
+use crate::catalog::FileFormat;
+use crate::functions::{
+    computed_type, declared_type, file_values_function, in_microseconds_function,
+};
 
-/// The declared columns as the file stores them, with the file's own types of dates and moments.
-pub(super) fn as_stored(declared: &SchemaRef, held: &OpenFile) -> SchemaRef {
+/// The declared columns as the file's reader yields them: with the file's own types where a
+/// projection converts them.
+pub(super) fn as_stored(declared: &SchemaRef, held: &OpenFile, format: FileFormat) -> SchemaRef {
     let Some(stored) = held.stored.get() else { return Arc::clone(declared) };
-    let types = stored.fields().iter().map(|field| Some(field.data_type()));
-    let types = types.chain(std::iter::repeat(None));
+    let types = stored.fields().iter().map(Some).chain(std::iter::repeat(None));
     let fields = declared.fields().iter().zip(types).map(|(field, stored)| match stored {
-        Some(stored) if computes_as(stored, field.data_type()) => {
-            Arc::new(field.as_ref().clone().with_data_type(stored.clone()))
+        Some(stored) if is_converted(stored, field.data_type(), format) => {
+            Arc::new(field.as_ref().clone().with_data_type(stored.data_type().clone()))
         }
         Some(_) | None => Arc::clone(field),
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Whether a projection converts a column of a file to this type.
+fn is_converted(stored: &Field, to: &DataType, format: FileFormat) -> bool {
+    let from = stored.data_type();
+    if from == to {
+        return false;
+    }
+    if computes_as(from, to) {
+        return true;
+    }
+    if format == FileFormat::Parquet {
+        // The reader makes views of texts, looks words of dictionaries up, and casts whole numbers
+        // to floats.
+        let is_cast = *to == DataType::Float64 && matches!(from, DataType::Int32 | DataType::Int64);
+        let is_text = from.is_string() || *from == DataType::Null;
+        if is_cast || is_text || matches!(from, DataType::Dictionary(..)) {
+            return false;
+        }
+    }
+    let of_file = if is_uuid(stored) { DataType::Utf8 } else { declared_type(from) };
+    let both_texts = of_file.is_string() && to.is_string();
+    both_texts || of_file == *to || is_read_as(&of_file, to, format)
 }
 
 fn computes_as(stored: &DataType, declared: &DataType) -> bool {
@@ -56,14 +84,17 @@ pub(super) fn as_declared(
     let mut columns = Vec::with_capacity(stored.fields().len());
     for (i, (stored_field, field)) in both.enumerate() {
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(stored_field.name(), i));
-        let expr = match computes_as(stored_field.data_type(), field.data_type()) {
-            true => Arc::new(ScalarFunctionExpr::try_new(
-                in_microseconds_function(),
-                vec![column],
-                &stored,
-                Arc::default(),
-            )?),
-            false => column,
+        let (from, to) = (stored_field.data_type(), field.data_type());
+        let of_type = |function, inputs| {
+            ScalarFunctionExpr::try_new(function, inputs, &stored, Arc::default())
+        };
+        let expr = if from == to {
+            column
+        } else if computes_as(from, to) {
+            Arc::new(of_type(in_microseconds_function(), vec![column])?)
+        } else {
+            let null: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::try_from(to)?));
+            Arc::new(of_type(file_values_function(), vec![column, null])?)
         };
         columns.push(ProjectionExpr { expr, alias: field.name().clone() });
     }

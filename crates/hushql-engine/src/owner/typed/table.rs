@@ -281,10 +281,15 @@ fn written_type(data_type: &DataType) -> Result<sql::DataType, Error> {
         DataType::Int16 => S::SmallInt(None),
         DataType::Int32 => S::Int(None),
         DataType::Int64 => S::BigInt(None),
+        DataType::UInt8 => S::TinyIntUnsigned(None),
+        DataType::UInt16 => S::SmallIntUnsigned(None),
+        DataType::UInt32 => S::IntUnsigned(None),
+        DataType::UInt64 => S::BigIntUnsigned(None),
         DataType::Float32 => S::Real,
         DataType::Float64 => S::DoublePrecision,
-        DataType::Utf8 => S::Text,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => S::Text,
         DataType::Date32 => S::Date,
+        DataType::Time64(TimeUnit::Microsecond) => S::Time(None, sql::TimezoneInfo::None),
         DataType::Timestamp(TimeUnit::Microsecond, None) => {
             S::Timestamp(None, sql::TimezoneInfo::None)
         }
