@@ -77,6 +77,7 @@ mod time_zones;
 mod union_names;
 mod using;
 mod wide_types;
+mod written_types;
 
 pub use error::{BindError, Unbound};
 pub(crate) use marker::marker_function;
@@ -429,7 +430,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
-        Some(Arc::new(temporal::Types))
+        Some(Arc::new(written_types::Types))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

@@ -18,51 +18,28 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     Between, Case, Cast, InList, InSubquery, ScalarFunction, TryCast,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, ScalarUDF, Subquery,
     Union, Values,
 };
-use sqlparser::ast as sql;
 
 use crate::functions::{
     date_trunc_function, in_utc, moved_constant, texts_without_offset, with_seconds, without_offset,
 };
 
 /// The zone of TIMESTAMP WITH TIME ZONE, until [`in_microseconds`] has read its texts.
-const UTC: &str = "+00:00";
+pub(super) const UTC: &str = "+00:00";
 
 /// The type of TIMESTAMP, with and without a time zone.
 pub(super) const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
-
-/// The types of SQL that DataFusion would understand differently.
-#[derive(Debug)]
-pub(super) struct Types;
-
-impl TypePlanner for Types {
-    fn plan_type_field(&self, sql_type: &sql::DataType) -> Result<Option<FieldRef>> {
-        let sql::DataType::Timestamp(digits, zone) = sql_type else { return Ok(None) };
-        let unit = match digits {
-            None | Some(6..=9) => TimeUnit::Microsecond,
-            Some(3) => TimeUnit::Millisecond,
-            Some(0) => TimeUnit::Second,
-            Some(_) => return Ok(None),
-        };
-        let zone = match zone {
-            sql::TimezoneInfo::None | sql::TimezoneInfo::WithoutTimeZone => None,
-            sql::TimezoneInfo::Tz | sql::TimezoneInfo::WithTimeZone => Some(UTC.into()),
-        };
-        Ok(Some(Arc::new(Field::new("", DataType::Timestamp(unit, zone), true))))
-    }
-}
 
 /// Gives dates and moments one type wherever they meet.
 ///

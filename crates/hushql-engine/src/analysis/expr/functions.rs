@@ -22,6 +22,7 @@ use super::looked_up::looked_up;
 use super::magnitude::magnitude;
 use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
 use super::rounding::{bucket, rounded};
+use super::times_of_day::{is_time, time_part};
 use crate::analysis::expr::interval_ends::below_release;
 use crate::analysis::expr::shape::{
     MakeTotal, Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of,
@@ -160,6 +161,9 @@ fn known_of(
         ("substr", [_, _, _]) if whole_number(1, 1) && whole_number(2, 0) => unknown(whole, scope)?,
         ("date_part", [part, x]) if is_temporal(&type_of(&x.expr, &scope.schema)?) => {
             date_part(&part.expr, x, whole, scope)?
+        }
+        ("date_part", [part, x]) if is_time(&type_of(&x.expr, &scope.schema)?) => {
+            time_part(&part.expr, x, whole)?
         }
         ("without_offset", [_]) if is_without_offset(&call.func) => unknown(whole, scope)?,
         ("date_trunc", [part, x])

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{
     Total, castable, is_string, is_temporal, no_operator, no_value, not_allowed, partial, readable,
-    to_fit, type_of, union,
+    to_fit, type_of, union, widens,
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
@@ -31,6 +31,7 @@ use image::with_image;
 use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, nearest, with_slack};
 use periods::days;
+use times_of_day::{constant_time, is_time};
 use unlisted_constants::{check_listed, in_range, literal};
 
 pub(crate) mod aggregate_call;
@@ -51,6 +52,7 @@ pub(crate) mod nulls;
 pub(crate) mod periods;
 pub(crate) mod rounding;
 pub(crate) mod shape;
+mod times_of_day;
 pub(crate) mod unlisted_constants;
 
 /// Makes an expression total. Moments outside the calendar become NULL.
@@ -497,6 +499,9 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     let is_moment = is_temporal(to) && is_temporal(&type_of(inner, &scope.schema)?);
     let inner = if is_moment { exact(inner, scope)? } else { total(inner, scope)? };
     let from = type_of(&inner.expr, &scope.schema)?;
+    if let (true, Expr::Literal(value, _)) = (is_time(to), &inner.expr) {
+        return constant_time(value, to, whole);
+    }
     // Numbers of more than 38 digits are exact, and can only be compared.
     let widens_exactly = matches!(to, DataType::Decimal256(..))
         && (matches!(inner.expr, Expr::Literal(..)) || holds_exactly(to, &from));
@@ -584,17 +589,4 @@ fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
         }
         Some(KeySource::Integers(..) | KeySource::Ticks(_)) | None => None,
     }
-}
-
-/// Whether every value of `from` can be represented in `to`.
-fn widens(from: &DataType, to: &DataType) -> bool {
-    from == to
-        || (is_string(from) && is_string(to))
-        || (from.is_integer() && to.is_floating())
-        || match (type_range(from), type_range(to)) {
-            (Some(from_range), Some(to_range)) => {
-                from.is_integer() && to.is_integer() && from_range.is_within(&to_range)
-            }
-            _ => false,
-        }
 }

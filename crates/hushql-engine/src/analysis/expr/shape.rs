@@ -9,7 +9,7 @@ use datafusion::common::{DFSchema, HashSet, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::analysis::expr::facts::{Facts, KeySource, constant, decimal_unit};
+use crate::analysis::expr::facts::{Facts, KeySource, constant, decimal_unit, type_range};
 use crate::analysis::expr::interval::Interval;
 use crate::bind::quoting::as_sql;
 use crate::functions::{YEARS, in_values_words, is_without_offset};
@@ -192,6 +192,19 @@ pub(crate) fn castable(data_type: &DataType) -> bool {
 /// because time zones can have gaps.
 pub(crate) fn is_temporal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
+}
+
+/// Whether every value of `from` can be represented in `to`.
+pub(crate) fn widens(from: &DataType, to: &DataType) -> bool {
+    from == to
+        || (is_string(from) && is_string(to))
+        || (from.is_integer() && to.is_floating())
+        || match (type_range(from), type_range(to)) {
+            (Some(from_range), Some(to_range)) => {
+                from.is_integer() && to.is_integer() && from_range.is_within(&to_range)
+            }
+            _ => false,
+        }
 }
 
 /// The unit of a decimal type's last digit; 1 for all other types.
