@@ -63,13 +63,14 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 40] = [
+const PLACES: [(&str, Place); 41] = [
     ("aggregate", Place::Shelf),
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("codes", Place::Shelf),
     ("deadline", Place::Shelf),
     ("encoded_rows", Place::Shelf),
+    ("file_schema", Place::Shelf),
     ("functions", Place::Shelf),
     ("gather", Place::Shelf),
     ("grid", Place::Shelf),

@@ -38,3 +38,4 @@ pub(crate) mod views;
 pub(crate) mod visible;
 pub(crate) mod ways_in;
 pub(crate) mod within;
+pub(crate) mod writers;

@@ -401,7 +401,7 @@ fn the_doctor_reads_no_values() {
     study
         .owner(
             "ALTER TABLE people SET PRIVACY UNIT (id);
-             CREATE EXTERNAL TABLE visits (visit INT, person_id INT, fee DOUBLE) STORED AS CSV LOCATION 'visits.csv';
+             CREATE EXTERNAL TABLE visits (visit INT, person_id VARCHAR, fee DOUBLE) STORED AS CSV LOCATION 'visits.csv';
              ALTER TABLE visits SET PRIVACY UNIT (person_id);
              CREATE EXTERNAL TABLE \"new one\" STORED AS CSV LOCATION 'new.csv'",
         )
@@ -418,7 +418,7 @@ fn the_doctor_reads_no_values() {
         "ALTER TABLE \"\"new one\"\" SUGGEST PRIVACY",
         "CREATE PRIVACY BUDGET visits FOR visits",
         "ALTER TABLE visits ALTER COLUMN fee SET PRIVACY DOMAIN BETWEEN … AND …",
-        "visits.person_id,\"the column is of type INT, and people.id of type BIGINT",
+        "visits.person_id,\"the column is of type VARCHAR, and people.id of type BIGINT",
         "CREATE OR REPLACE EXTERNAL TABLE visits (visit INT, person_id BIGINT, fee DOUBLE)",
     ] {
         assert!(found.contains(expected), "no `{expected}` in {found}");

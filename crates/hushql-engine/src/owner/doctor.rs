@@ -23,6 +23,7 @@ use crate::exec::source as files;
 use crate::instance::Inner;
 use crate::owner::declaration_script::{created, declarable};
 use crate::owner::suggest::names_key_of;
+use crate::owner::units::leads_as;
 use crate::sql_type::sql_type_of;
 
 /// A problem that the owner should fix.
@@ -225,7 +226,7 @@ fn links(findings: &mut Findings, catalog: &Catalog, table: &Table) {
                 Some(link) => link.columns.contains(&column.name),
                 None => names_key_of(&column.name, &target.name, &id.name),
             };
-            if leads && column.data_type != id.data_type {
+            if leads && !can_lead(table, column, id) {
                 findings.add(
                     &format!("{}.{}", quoted(&table.name), quoted(&column.name)),
                     &format!(
@@ -240,6 +241,15 @@ fn links(findings: &mut Findings, catalog: &Catalog, table: &Table) {
             }
         }
     }
+}
+
+/// Whether a column may be declared to lead to another one.
+fn can_lead(table: &Table, column: &Column, id: &Column) -> bool {
+    let types = [column, id].map(|column| DataType::from_str(&column.data_type));
+    let (Source::File { format, .. }, [Ok(is), Ok(into)]) = (&table.source, types) else {
+        return column.data_type == id.data_type;
+    };
+    is == into || (is.is_string() && into.is_string()) || leads_as(&is, &into, *format)
 }
 
 /// The type of a column, for a message.

@@ -117,10 +117,18 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
         }
         Declaration::SetUnit { table, unit: clause, other_people } => {
             let catalog = inner.vault.catalog()?;
-            let unit = units::checked(&catalog, known(&catalog, table)?, clause)?;
-            let open = inner.open_files();
             let entry = known(&catalog, table)?;
-            open.fits_its_declaration(entry)?;
+            let retyped = units::retyped(&catalog, entry, clause)?;
+            let (entry, told) = match &retyped {
+                Some((retyped, told)) => (retyped, told.as_str()),
+                None => (entry, ""),
+            };
+            let unit = units::checked(&catalog, entry, clause)?;
+            let open = inner.open_files();
+            match retyped.is_some() {
+                true => open.check_as_owner(&unverified(entry))?,
+                false => open.fits_its_declaration(entry)?,
+            }
             units::verified(inner, &open, &catalog, entry, &unit).await?;
             // If the rows were read, the owner learns which lines are not rows.
             let unread = match unit.max_rows() {
@@ -128,7 +136,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 None => files::Unread::default(),
             };
             let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
-            Ok(done + &unread.text(table))
+            Ok(done + told + &unread.text(table))
         }
         Declaration::Refresh { table } => refresh(inner, table).await,
         other => in_memory(inner, other),
@@ -322,6 +330,15 @@ fn set_unit(
     keep_unit(inner, open, catalog, entry, unit)?;
     let carried = carried(inner, catalog, table)?;
     Ok(format!("table {table} is private; {shown}{carried}"))
+}
+
+/// A table whose files may differ from those on which it was verified.
+fn unverified(table: &Table) -> Table {
+    let mut anew = table.clone();
+    if let Source::File { fingerprint, .. } = &mut anew.source {
+        *fingerprint = None;
+    }
+    anew
 }
 
 /// Writes a unit, with the fingerprints of the files on which it was declared.

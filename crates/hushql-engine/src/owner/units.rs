@@ -21,11 +21,12 @@ use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
 
-use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit, quoted};
+use crate::catalog::{Catalog, FileFormat, Fingerprint, Link, Source, Table, Unit, quoted};
 use crate::dialect::UnitClause;
 use crate::error::Error;
 use crate::exec::exact_rows;
 use crate::exec::source::{OpenFiles, hashes_content, may_change};
+use crate::functions::{counts_as_whole, widens};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::declared_columns::{column_of, data_type};
@@ -57,6 +58,73 @@ pub(super) fn checked(
     Ok(unit)
 }
 
+/// The table with the columns of a unit clause in the types in which people are compared, and what
+/// its owner is told; `None` if they have them already. A DOUBLE that identifies people is read as
+/// BIGINT, and a column that leads to another one in the type of that column, if each of its values
+/// has one there. Only the columns of files are read in other types.
+///
+/// # Guarantee
+/// Each row is read by itself, before the table has a unit: a DOUBLE that is not whole, or exceeds
+/// 2⁵³, is NULL and belongs to nobody, so that no two people become one, and no row of one person
+/// decides how the rows of another are read. See `file_values` in `crate::functions`.
+pub(super) fn retyped(
+    catalog: &Catalog,
+    table: &Table,
+    clause: &UnitClause,
+) -> Result<Option<(Table, String)>, Error> {
+    let Source::File { format, .. } = &table.source else { return Ok(None) };
+    let mut types = Vec::new();
+    match clause {
+        UnitClause::Row => {}
+        UnitClause::Column { column, .. } => {
+            let is = data_type(column_of(table, column)?)?;
+            if counts_as_whole(&is, &DataType::Int64) {
+                types.push((column, DataType::Int64));
+            }
+        }
+        UnitClause::Via { columns, table: to, references, .. } => {
+            let target = known(catalog, to)?;
+            for (column, reference) in columns.iter().zip(references) {
+                let is = data_type(column_of(table, column)?)?;
+                let into = data_type(column_of(target, reference)?)?;
+                if is != into && leads_as(&is, &into, *format) {
+                    types.push((column, into));
+                }
+            }
+        }
+    }
+    // The type of a column to which other tables lead stays as it is.
+    let is_led_to = |column: &&String| no_link_leads_to(catalog, &table.name, column).is_err();
+    if types.is_empty() || types.iter().any(|(column, _)| is_led_to(column)) {
+        return Ok(None);
+    }
+    let (mut read, mut told) = (table.clone(), String::new());
+    for (name, to) in types {
+        let Some(column) = read.column_mut(name) else { continue };
+        let was = data_type(column)?;
+        column.data_type = to.to_string();
+        told.push_str(&format!("; {name} is read as {}", sql_type(&to)));
+        if counts_as_whole(&was, &to) {
+            told.push_str(
+                ": a value that is not whole, or exceeds 2^53, is NULL there and belongs to nobody",
+            );
+        }
+    }
+    Ok(Some((read, told)))
+}
+
+/// Whether a column of a file may be read in the type of the column to which it leads.
+pub(super) fn leads_as(is: &DataType, into: &DataType, format: FileFormat) -> bool {
+    let numbers = (is.is_integer() || counts_as_whole(is, &DataType::Int64)) && into.is_integer();
+    match format {
+        // A number without a value in the other type leads to nobody.
+        FileFormat::Csv | FileFormat::Json => numbers,
+        FileFormat::Parquet | FileFormat::Arrow => {
+            numbers && (widens(is, into) || counts_as_whole(is, into))
+        }
+    }
+}
+
 /// Checks a link.
 fn linked(
     catalog: &Catalog,
@@ -82,12 +150,15 @@ fn linked(
         comparable(target, reference)?;
         let (from, into) =
             (data_type(column_of(table, column)?)?, data_type(column_of(target, reference)?)?);
-        if from != into {
+        // All texts of files and servers are read in one type.
+        let are_read = [table, target].iter().all(|t| !matches!(t.source, Source::Registered));
+        if from != into && !(from.is_string() && into.is_string() && are_read) {
             return Err(Error::catalog(format!(
-                "{column} of {} is of type {}, {reference} of {to} of type {}, but a link joins equal types",
+                "{column} of {} is of type {}, {reference} of {to} of type {}, but a link joins equal types{}",
                 table.name,
                 sql_type(&from),
-                sql_type(&into)
+                sql_type(&into),
+                advice(&from, &into, to)
             )));
         }
         if column_of(target, reference)?.domain.is_some() {
@@ -99,6 +170,19 @@ fn linked(
         }
     }
     Ok(())
+}
+
+/// What the owner of a link between two types of numbers writes.
+fn advice(from: &DataType, into: &DataType, to: &str) -> String {
+    let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating();
+    if !is_number(from) || !is_number(into) {
+        return String::new();
+    }
+    format!(
+        ": declare {} with the wider one, as in CREATE OR REPLACE EXTERNAL TABLE {} (column BIGINT, …)",
+        to,
+        quoted(to)
+    )
 }
 
 /// Refuses floats, booleans and columns with a domain, because units and links are compared and
@@ -115,8 +199,12 @@ fn comparable(table: &Table, column: &str) -> Result<(), Error> {
                 | DataType::Decimal128(..)
         );
     if !allowed {
+        let write = match data_type.is_floating() {
+            true => ": declare it as BIGINT if its values are whole",
+            false => "",
+        };
         return Err(Error::catalog(format!(
-            "a unit is identified by an integer, string, date or decimal, not by {column} of type {}",
+            "a unit is identified by an integer, string, date or decimal, not by {column} of type {}{write}",
             sql_type(&data_type),
         )));
     }

@@ -13,11 +13,11 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    ArrayRef, AsArray, Float64Array, Int64Array, StringViewBuilder, Time64MicrosecondArray,
-    new_null_array,
+    ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, StringViewBuilder,
+    Time64MicrosecondArray, new_null_array,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit};
+use arrow::datatypes::{DataType, Decimal256Type, Float64Type, Int64Type, TimeUnit};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -161,6 +161,9 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         moment if computed_type(moment).is_some_and(|computed| computed != *moment) => {
             computed(array)?
         }
+        DataType::Decimal256(precision, scale) if matches!(to, DataType::Decimal128(..)) => {
+            narrow_decimals(array, *precision, *scale)?
+        }
         // A cast is lenient: what the type cannot hold is NULL.
         _ => cast(array, to)?,
     };
@@ -168,6 +171,16 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         return exec_err!("a column of a file has another type than its table");
     }
     converted(&read, to)
+}
+
+/// Decimals of 256 bits with at most 38 digits. Arrow's cast between equal precisions believes
+/// them, and would panic on a value with more.
+fn narrow_decimals(array: &ArrayRef, precision: u8, scale: i8) -> Result<ArrayRef> {
+    let most = 10_i128.checked_pow(u32::from(precision)).map_or(i128::MAX, |end| end - 1);
+    let narrow: Decimal128Array = array
+        .as_primitive::<Decimal256Type>()
+        .unary_opt(|value| value.to_i128().filter(|value| (-most..=most).contains(value)));
+    Ok(Arc::new(narrow.with_precision_and_scale(precision, scale)?))
 }
 
 fn whole(array: &ArrayRef, most: f64) -> Result<ArrayRef> {

@@ -47,10 +47,8 @@ pub(super) fn constant_time(
 /// The values of a TIME lie within a day: `sound` keeps no others where a column enters, and
 /// constants are folded to such. So the part is one of these integers.
 pub(super) fn time_part(part: &Expr, x: &Total, whole: &Expr) -> Result<Facts, Refusal> {
-    let named = match part {
-        Expr::Literal(value, _) => value.try_as_str().flatten().unwrap_or_default().to_lowercase(),
-        _ => String::new(),
-    };
+    let text = if let Expr::Literal(value, _) = part { value.try_as_str().flatten() } else { None };
+    let named = text.unwrap_or_default().to_lowercase();
     let last = match named.as_str() {
         "hour" => 23,
         "minute" | "second" => 59,

@@ -13,7 +13,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use datafusion::parquet::arrow::ProjectionMask;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use hushql_exec::file_schema::{unknown_in_footer, unknown_in_text};
 
@@ -122,11 +124,11 @@ fn footer(held: &Arc<OpenFile>) -> io::Result<Vec<u8>> {
 /// # Errors
 /// A sentence with the column that cannot be read.
 pub(super) fn columns_are_readable(held: &Arc<OpenFile>, shown: &str) -> Result<(), Error> {
-    let wrong = || wrong_format(held, FileFormat::Parquet, shown);
-    let open = || ParquetRecordBatchReaderBuilder::try_new(Chunks(Arc::clone(held)));
-    let columns = open().map_err(|_| wrong())?.schema().fields().clone();
-    for (i, column) in columns.iter().enumerate() {
-        let builder = open().map_err(|_| wrong())?;
+    let file = || Chunks(Arc::clone(held));
+    let footer = ArrowReaderMetadata::load(&file(), ArrowReaderOptions::default());
+    let footer = footer.map_err(|_| wrong_format(held, FileFormat::Parquet, shown))?;
+    for (i, column) in footer.schema().fields().iter().enumerate() {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file(), footer.clone());
         let only = ProjectionMask::roots(builder.parquet_schema(), [i]);
         let first = builder.with_projection(only).with_batch_size(1).with_limit(1).build();
         if first.is_ok_and(|mut rows| rows.next().is_none_or(|row| row.is_ok())) {
