@@ -44,7 +44,7 @@ use duckdb::DuckDb;
 use hushql::mechanism::{Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip};
 use hushql::privacy::{Delta, Epsilon, Rational};
 use hushql::sampler::QueryRng;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 use mimalloc::MiMalloc;
 use tokio::runtime::{Builder, Runtime};
 
@@ -413,7 +413,7 @@ fn write_sales(path: &str, size: Size) {
 
 /// The two sides of the comparison, over one file.
 struct Sides<'a> {
-    private: Session,
+    private: Analyst,
     plain: SessionContext,
     duckdb: Option<RefCell<DuckDb>>,
     runtime: &'a Runtime,
@@ -427,7 +427,7 @@ impl<'a> Sides<'a> {
         Self::of(engine.analyst("bench").unwrap(), &place.data, runtime)
     }
 
-    fn of(private: Session, data: &str, runtime: &'a Runtime) -> Self {
+    fn of(private: Analyst, data: &str, runtime: &'a Runtime) -> Self {
         let plain = SessionContext::new();
         let options = ParquetReadOptions::default();
         runtime.block_on(plain.register_parquet("sales", data, options)).unwrap();

@@ -95,7 +95,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Four bidders in memory, with declarations.
-async fn sellers() -> Result<hushql::Session, Box<dyn Error>> {
+async fn sellers() -> Result<hushql::Analyst, Box<dyn Error>> {
     let engine = Engine::in_memory()?;
     let bidder: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
     let bid: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 1.0, 1.0, 3.01]));

@@ -22,7 +22,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use hushql::mechanism::Exponential;
 use hushql::privacy::parse_decimal;
 use hushql::sampler::QueryRng;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 use plot::{Axis, Marks, Panel, Series, Ticks};
 
 const DRAWS: u32 = 10_000;
@@ -116,7 +116,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A table in memory with one row for each person, and its declarations.
-async fn people() -> Result<Session, Box<dyn Error>> {
+async fn people() -> Result<Analyst, Box<dyn Error>> {
     let engine = Engine::in_memory()?;
     let rows = COLOURS.iter().flat_map(|(colour, people)| (0..*people).map(move |_| Some(*colour)));
     let colour: ArrayRef = Arc::new(rows.collect::<StringArray>());

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use hushql::mechanism::Exponential;
 use hushql::sampler::QueryRng;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 use plot::{Axis, Marks, Panel, Series, Ticks};
 
 const DRAWS: u32 = 10_000;
@@ -105,7 +105,7 @@ fn busy(person: i64, of_twelve: i64) -> bool {
     (person * 7 + of_twelve) % 12 < of_twelve
 }
 
-async fn calendars() -> Result<Session, Box<dyn Error>> {
+async fn calendars() -> Result<Analyst, Box<dyn Error>> {
     let engine = Engine::in_memory()?;
     let rows: Vec<(i64, &(&str, i64))> =
         (0..PEOPLE).flat_map(|person| SLOTS.iter().map(move |slot| (person, slot))).collect();

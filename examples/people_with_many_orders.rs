@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 use plot::{Axis, Marks, Panel, Series, Ticks};
 
 const PEOPLE: i64 = 4_000;
@@ -165,7 +165,7 @@ fn integers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
-async fn shop() -> Result<Session, Box<dyn Error>> {
+async fn shop() -> Result<Analyst, Box<dyn Error>> {
     let engine = Engine::in_memory()?;
     let customers: Vec<i64> = (0..PEOPLE).flat_map(|p| (0..orders_of(p)).map(move |_| p)).collect();
     // An order has one to four items.

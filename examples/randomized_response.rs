@@ -19,7 +19,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use hushql::mechanism::Exponential;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 use plot::{Axis, Marks, Panel, Series, Ticks};
 
 /// The roster's entries; every tenth has no row in the survey.
@@ -101,7 +101,7 @@ fn majority() -> i64 {
     (0..ROSTER).filter_map(truth).map(|answer| if answer == "yes" { 1 } else { -1 }).sum()
 }
 
-async fn survey() -> Result<Session, Box<dyn Error>> {
+async fn survey() -> Result<Analyst, Box<dyn Error>> {
     let engine = Engine::in_memory()?;
     let everyone: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROSTER));
     engine.register_batch("roster", RecordBatch::try_from_iter([("id", everyone)])?)?;

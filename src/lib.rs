@@ -7,8 +7,8 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
 //! let engine = hushql::Engine::demo()?;
-//! let session = engine.analyst("lab")?;
-//! let answer = session
+//! let lab = engine.analyst("lab")?;
+//! let answer = lab
 //!     .query("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status")
 //!     .await?;
 //! assert_eq!(answer.batches()[0].num_rows(), 1);
@@ -43,7 +43,8 @@
 //! |---|---|
 //! | open a vault | [`Engine::init`], [`Engine::open`], [`Engine::in_memory`], [`Engine::demo`] |
 //! | name tables | [`Engine::register_csv`], [`Engine::register_parquet`], [`Engine::register_batch`], [`Engine::register_table`] |
-//! | declare | [`Session::execute`] with SQL, [`Session::declare`] with [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] |
+//! | declare | [`Engine::owner`]; [`Owner::execute`](Session::execute) with SQL, [`Owner::declare`] with [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] |
+//! | let others ask | [`Engine::analyst`] without a password, [`Engine::log_in`] with one; an [`Analyst`] cannot declare |
 //! | look before paying | [`Session::prepare`], [`Session::explain`], [`Session::cost`], [`Session::budgets`] |
 //! | ask | [`Session::query`], [`PreparedQuery::execute`]; the [`Answer`] has rows, accuracy and a receipt |
 //! | ask for many rows | [`Session::stream`], [`PreparedQuery::stream`]; the [`AnswerStream`] gives them batch by batch |
@@ -82,10 +83,11 @@ pub use datafusion;
 
 pub use hushql_engine::ticks::Ticks;
 pub use hushql_engine::{
-    Accuracy, AccuracyKind, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice, DaySpending,
-    Declaration, Engine, Error, Explanation, ExternalTable, Forecast, LedgerError, LogIn, Output,
-    PreparedQuery, PrivacyBudget, PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, Resources,
-    RoundsDone, ScriptStatement, Session, Size, TableSchema, Value, demo, split_statements,
+    Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice,
+    DaySpending, Declaration, Engine, Error, Explanation, ExternalTable, Forecast, LedgerError,
+    LogIn, Output, Owner, PreparedQuery, PrivacyBudget, PrivacyDomain, PrivacyUnit, Reason,
+    Receipt, Refusal, Resources, RoundsDone, ScriptStatement, Session, Size, TableSchema, Value,
+    demo, split_statements,
 };
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};
 pub use hushql_privacy::{mechanism, privacy, sampler};

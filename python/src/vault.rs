@@ -31,8 +31,8 @@ impl Vault {
         Ok(Self { vault: Arc::new(OpenVault::new(blocking(py, open)?)) })
     }
 
-    fn entered(&self, py: Python<'_>, session: hushql::Session) -> PyResult<Session> {
-        let number = self.vault.add(py, session)?;
+    fn entered(&self, py: Python<'_>, session: impl Into<hushql::Session>) -> PyResult<Session> {
+        let number = self.vault.add(py, session.into())?;
         Ok(Session::new(Arc::clone(&self.vault), number))
     }
 }
@@ -72,14 +72,14 @@ impl Vault {
     }
 
     fn owner(&self, py: Python<'_>) -> PyResult<Session> {
-        let session = self.vault.engine(py)?.owner();
-        self.entered(py, session)
+        let owner = self.vault.engine(py)?.owner();
+        self.entered(py, owner)
     }
 
     fn analyst(&self, py: Python<'_>, name: String) -> PyResult<Session> {
         let engine = self.vault.engine(py)?;
-        let session = blocking(py, move || engine.analyst(&name))?;
-        self.entered(py, session)
+        let analyst = blocking(py, move || engine.analyst(&name))?;
+        self.entered(py, analyst)
     }
 
     fn register(&self, py: Python<'_>, name: String, data: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -193,6 +193,7 @@ async fn perform(
                     let history = keeps.then(|| history::file(&place, &asker)).flatten();
                     let start = Start {
                         demo: matches!(place, TablesFrom::Demo),
+                        is_owner: matches!(asker, Asker::Owner),
                         has_format: style.format.is_some(),
                         history,
                         settings,
@@ -231,8 +232,8 @@ fn open(
     let engine = engine(place)?.with_resources(resources)?;
     let engine = placed(engine).map_err(Failure::Usage)?;
     Ok(match asker {
-        Asker::Owner => engine.owner(),
-        Asker::Analyst(name) => engine.analyst(name)?,
+        Asker::Owner => engine.owner().into(),
+        Asker::Analyst(name) => engine.analyst(name)?.into(),
     })
 }
 

@@ -54,6 +54,8 @@ const NO_PAGER: &str =
 pub(super) struct Start {
     /// Whether its tables are the built-in ones.
     pub(super) demo: bool,
+    /// Whether the owner types.
+    pub(super) is_owner: bool,
     /// Whether the command line chose a format.
     pub(super) has_format: bool,
     /// The file of the history, if there is one.
@@ -122,8 +124,8 @@ struct Input {
 
 impl Shell {
     fn new(session: Session, mut printer: Printer, start: Start) -> Result<Self, Failure> {
-        let Start { demo, has_format, history, settings } = start;
-        let reads_files = demo || session.is_owner();
+        let Start { demo, is_owner, has_format, history, settings } = start;
+        let reads_files = demo || is_owner;
         // A pager can read files, so an analyst has one only if the configuration of the account
         // names it.
         let pager = match &settings.pager {
@@ -544,7 +546,7 @@ mod tests {
     async fn an_analysts_shell_reads_no_files() {
         let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();
         let printer = Printer::new(Format::Table, true);
-        let mut shell = Shell::new(session, printer, Start::default()).unwrap();
+        let mut shell = Shell::new(session.into(), printer, Start::default()).unwrap();
         assert!(!shell.reads_files);
         assert_eq!(shell.pager, None, "a pager could read them");
         shell.answer("\\i no-such-file.sql", None).await.unwrap();

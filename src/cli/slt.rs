@@ -124,8 +124,8 @@ impl Sessions {
     fn open(&self, name: &str) -> Result<Session, Failure> {
         match name {
             _ if self.refuses(name) => Err(Failure::NotTheOwner),
-            OWNER => Ok(self.engine.owner()),
-            name => Ok(self.engine.analyst(name)?),
+            OWNER => Ok(self.engine.owner().into()),
+            name => Ok(self.engine.analyst(name)?.into()),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hushql::{Error, Session};
+use hushql::{Analyst, Error, Session};
 
 use super::catalog::DATABASE;
 use super::client::Desk;
@@ -162,8 +162,8 @@ fn admitted(
     if minor > 0 || !unknown.is_empty() {
         reply.negotiate(&unknown);
     }
-    let (session, role) = match from {
-        From::Owner if user == "owner" => (house.engine.owner(), None),
+    let (session, role): (Session, _) = match from {
+        From::Owner if user == "owner" => (house.engine.owner().into(), None),
         From::Owner => {
             let message = "this socket is the owner's alone";
             return Err(ConnectionEnd::Fatal(hinted("28000", message, "psql -U owner")));
@@ -177,7 +177,7 @@ fn admitted(
                     "sslmode=require, or verify-full",
                 )));
             }
-            (log_in(house, &seat, channel, &user, &mut reply)?, Some(user.clone()))
+            (log_in(house, &seat, channel, &user, &mut reply)?.into(), Some(user.clone()))
         }
     };
     if let Some(role) = &role
@@ -229,7 +229,7 @@ fn log_in(
     channel: &mut BufReader<Channel>,
     role: &str,
     reply: &mut Reply,
-) -> Result<Session, ConnectionEnd> {
+) -> Result<Analyst, ConnectionEnd> {
     let lost = || ConnectionEnd::Fatal(said("58030", "the vault cannot be read"));
     let mut log_in = house.engine.log_in(role).map_err(|_| lost())?;
     let tls = house.tls.as_ref().filter(|_| channel.get_ref().is_secured());
@@ -257,10 +257,10 @@ fn log_in(
         return Err(ConnectionEnd::Fatal(said("53300", message)));
     };
     match log_in.finish(&last) {
-        Ok((answer, session)) => {
+        Ok((answer, analyst)) => {
             reply.log_in_ends(&answer);
             house.record_log_in(role, address, "00000");
-            Ok(session)
+            Ok(analyst)
         }
         Err(error @ Error::LogIn) => {
             turn.failed();

@@ -10,10 +10,10 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Float64Type, Int64Type};
 use hushql::mechanism::{Beyond, ChosenBound, Laplace};
 use hushql::privacy::parse_decimal;
-use hushql::{Answer, Engine, Session};
+use hushql::{Analyst, Answer, Engine};
 
 /// A thousand people with two rows each, and one with a thousand.
-async fn session() -> Session {
+async fn session() -> Analyst {
     let engine = Engine::in_memory().unwrap();
     let of = |n: i64| if n < 2_000 { n / 2 } else { 5_000 };
     let ids = Int64Array::from_iter_values((0..3_000).map(of));

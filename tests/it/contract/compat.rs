@@ -114,7 +114,7 @@ async fn the_page_says_what_the_engine_does() {
     }
     let mut found = Vec::new();
     for entry in entries {
-        let session = if entry.is_for_owners { &owner } else { &analyst };
+        let session: &Session = if entry.is_for_owners { &owner } else { &analyst };
         let end = outcome(session, &entry.statement).await;
         found.push((entry, end));
     }

@@ -19,7 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::{catalog::streaming::StreamingTable, error::DataFusionError};
-use hushql::{Engine, Error, Output, Session};
+use hushql::{Engine, Error, Output, Owner, Session};
 
 fn ids(n: i64) -> RecordBatch {
     let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n));
@@ -140,12 +140,12 @@ async fn budgets_bind_whatever_was_declared_first() {
 /// What an owner says when a table is planned, and what when its rows are read; each once.
 #[derive(Debug, Clone, Default)]
 struct Meddling {
-    when_planned: Arc<Mutex<Option<(Session, &'static str)>>>,
-    when_read: Arc<Mutex<Option<(Session, &'static str)>>>,
+    when_planned: Arc<Mutex<Option<(Owner, &'static str)>>>,
+    when_read: Arc<Mutex<Option<(Owner, &'static str)>>>,
     fails: bool,
 }
 
-async fn meddle(slot: &Mutex<Option<(Session, &'static str)>>) {
+async fn meddle(slot: &Mutex<Option<(Owner, &'static str)>>) {
     let said = slot.lock().unwrap().take();
     if let Some((owner, sql)) = said {
         owner.execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
@@ -520,7 +520,7 @@ async fn the_history_is_for_everyone_and_texts_are_for_their_authors() {
     .await;
     let (lab, eve) = (engine.analyst("lab").unwrap(), engine.analyst("eve").unwrap());
     let history = "SHOW PRIVACY HISTORY";
-    for session in [&owner, &lab] {
+    for session in [&*owner, &*lab] {
         let shown = said(session, history).await.unwrap();
         for limit in ["limit ε = 2,", "limit ε = 5,"] {
             assert!(shown.contains(&format!("budget study: for people, {limit}")), "{shown}");
@@ -533,7 +533,7 @@ async fn the_history_is_for_everyone_and_texts_are_for_their_authors() {
     let ask = "SELECT LAPLACE(eps=1) COUNT(*) FROM people WHERE k = 2";
     said(&lab, ask).await.unwrap();
     let ledger = "SELECT statement, time IS NOT NULL AS dated FROM hushql.ledger";
-    for session in [&owner, &lab] {
+    for session in [&*owner, &*lab] {
         assert!(said(session, ledger).await.unwrap().contains(ask));
     }
     let shown = said(&eve, ledger).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
-use hushql::{Answer, Engine, Session};
+use hushql::{Analyst, Answer, Engine};
 
 const ROWS: i64 = 6_000;
 
@@ -33,7 +33,7 @@ const QUESTIONS: [&str; 11] = [
 
 /// The same rows as a private table `p` and a public one `t`; the classes have very different
 /// sizes.
-pub(super) async fn lab() -> Session {
+pub(super) async fn lab() -> Analyst {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
     let values: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|id| id * 7 % 101)));
     let class = |id: i64| if id % 3 == 0 { 2 } else { i64::from(id % 11 == 0) };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use hushql::{Engine, Error, split_statements};
+use hushql::{Engine, Error, Session, split_statements};
 
 /// The fenced blocks that begin with `sql`: the line, the words after it, the text.
 fn blocks(text: &str) -> Vec<(usize, String, String)> {
@@ -41,7 +41,7 @@ async fn every_example_does_what_the_text_says() {
     for (line, kind, block) in blocks(text) {
         for statement in split_statements(&block).unwrap() {
             let written = statement.text();
-            let session = if kind == "sql owner" { &owner } else { &analyst };
+            let session: &Session = if kind == "sql owner" { &owner } else { &analyst };
             let result = session.execute(written).await;
             match (kind.as_str(), result) {
                 ("sql" | "sql owner", Ok(_)) => answered += 1,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use hushql::{Engine, Error, PrivacyBudget, Resources, Session};
+use hushql::{Analyst, Engine, Error, PrivacyBudget, Resources, Session};
 
 use crate::contract::program::Study;
 
@@ -34,7 +34,7 @@ fn keys(rows: i64) -> RecordBatch {
     RecordBatch::try_from_iter([("k", keys), ("n", numbers)]).unwrap()
 }
 
-async fn session(with_her: bool, resources: Resources) -> Session {
+async fn session(with_her: bool, resources: Resources) -> Analyst {
     let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
     engine.register_batch("people", people(with_her)).unwrap();
     engine.register_batch("guests", people(with_her)).unwrap();

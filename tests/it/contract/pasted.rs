@@ -28,13 +28,12 @@ async fn study() -> Result<Engine, Error> {
         RecordBatch::try_from_iter([("Id", ids), ("Fee", fees), ("Age Group", groups)]).unwrap();
     let engine = Engine::in_memory()?;
     engine.register_batch("Visits of Rome", rows)?;
-    let undeclared =
-        refused(&engine.analyst("lab")?, "SELECT LAPLACE(eps=1) COUNT(*) FROM \"Visits of Rome\"");
+    let lab = engine.analyst("lab")?;
+    let undeclared = refused(&lab, "SELECT LAPLACE(eps=1) COUNT(*) FROM \"Visits of Rome\"");
     assert!(undeclared.1.contains(&format!("ALTER TABLE {TABLE} SET")), "{undeclared:?}");
     let owner = engine.owner();
     owner.execute(&format!("ALTER TABLE {TABLE} SET PRIVACY UNIT (\"Id\") UNIQUE")).await?;
-    let unpaid =
-        refused(&engine.analyst("lab")?, "SELECT LAPLACE(eps=1) COUNT(*) FROM \"Visits of Rome\"");
+    let unpaid = refused(&lab, "SELECT LAPLACE(eps=1) COUNT(*) FROM \"Visits of Rome\"");
     let budget = pasted(&unpaid.1, "CREATE PRIVACY BUDGET").replace(", in an owner's session", "");
     owner.execute(&budget.replace("(epsilon=10)", "(epsilon=10, delta=0.01)")).await?;
     Ok(engine)

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use datafusion::prelude::SessionContext;
-use hushql::{Engine, Error, Session, split_statements};
+use hushql::{Analyst, Engine, Error, split_statements};
 use tokio::runtime::Runtime;
 
 use judge::{TRIES, Table};
@@ -149,8 +149,8 @@ enum Found {
 /// A schema's tables: as an analyst asks them at ε = 1, at an ε that leaves no noise, and in plain
 /// DataFusion.
 struct World {
-    lab: Session,
-    noiseless: Session,
+    lab: Analyst,
+    noiseless: Analyst,
     plain: SessionContext,
     runtime: Runtime,
 }

@@ -227,7 +227,7 @@ async fn a_release_table_has_a_statement_of_its_own_to_be_dropped() {
     let engine = engine(folder.path()).await;
     let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
     done(&lab, CREATE).await;
-    for session in [&lab, &engine.owner()] {
+    for session in [&*lab, &*engine.owner()] {
         let refused = why(session, "DROP TABLE cities").await;
         assert!(refused.contains("write: DROP RELEASE TABLE cities"), "{refused}");
     }
@@ -346,7 +346,7 @@ async fn a_new_role_under_a_dropped_name_inherits_nothing() {
     let shown = done(&lab, texts).await;
     assert!(!shown.contains("job7") && !shown.contains("cities"), "{shown}");
     // The owner and whom it was granted to have it as before, and it may be granted again.
-    for session in [&owner, &eve] {
+    for session in [&*owner, &*eve] {
         assert_eq!(done(session, "SELECT * FROM cities").await, stored);
     }
     assert!(done(&owner, texts).await.contains("job7"));

@@ -64,7 +64,7 @@ async fn the_same_release_is_paid_once() {
     assert_eq!(lab.cost(ASK).unwrap().to_string(), "ε = 1");
     let (rows, paid) = asked(&lab, ASK).await;
     assert!(paid);
-    for session in [&lab, &other, &engine.owner()] {
+    for session in [&*lab, &*other, &*engine.owner()] {
         assert_eq!(asked(session, ASK).await, (rows.clone(), false));
     }
     assert_eq!(lab.cost(ASK).unwrap(), hushql::Cost::default());

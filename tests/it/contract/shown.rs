@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
-use hushql::{Answer, Engine, Session};
+use hushql::{Analyst, Answer, Engine};
 
 /// People, each in one of 3,000 words that two have, with the value 7, and in one of three groups.
-async fn people() -> (Engine, Session) {
+async fn people() -> (Engine, Analyst) {
     let engine = Engine::in_memory().unwrap();
     let ids = 0..6_000_i64;
     let word: ArrayRef =

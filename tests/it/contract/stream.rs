@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::Int64Type;
 use futures::{Stream, StreamExt};
-use hushql::{AnswerStream, Engine, Error, Resources, Session};
+use hushql::{Analyst, AnswerStream, Engine, Error, Resources};
 
 use crate::contract::prepared::{reason, spent};
 
@@ -60,7 +60,7 @@ async fn released_keys_come_in_order_in_many_batches() {
     }
 }
 
-async fn lab(resources: Resources) -> Session {
+async fn lab(resources: Resources) -> Analyst {
     engine(resources).await.analyst("lab").unwrap()
 }
 

@@ -20,7 +20,7 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use datafusion::prelude::SessionContext;
 use hushql::privacy::parse_decimal;
-use hushql::{Engine, Output, Session, split_statements};
+use hushql::{Analyst, Engine, Output, split_statements};
 use hushql_engine::analysis::{Analysis, Lookup, Lookups, analyze};
 use hushql_engine::bind::{Sources, bind};
 use hushql_engine::dialect::{Statement, parse};
@@ -106,7 +106,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 impl World {
-    fn session(&self) -> Session {
+    fn session(&self) -> Analyst {
         self.engine.analyst("lab").unwrap()
     }
 

@@ -551,12 +551,12 @@ async fn deep_views_over_people_are_answered() {
 async fn plain_explain_goes_through_views() {
     let engine = demo().await;
     let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
-    assert!(told(&owner, "EXPLAIN SELECT * FROM shares").await.unwrap().contains("census"));
+    assert!(told(&*owner, "EXPLAIN SELECT * FROM shares").await.unwrap().contains("census"));
     for (session, sql) in [
-        (&lab, "EXPLAIN SELECT * FROM shares"),
-        (&lab, "EXPLAIN SELECT LAPLACE(eps=1) COUNT(*) FROM grown"),
-        (&owner, "EXPLAIN SELECT LAPLACE(eps=1) COUNT(*) FROM grown"),
-        (&owner, "EXPLAIN SELECT n FROM by_status"),
+        (&*lab, "EXPLAIN SELECT * FROM shares"),
+        (&*lab, "EXPLAIN SELECT LAPLACE(eps=1) COUNT(*) FROM grown"),
+        (&*owner, "EXPLAIN SELECT LAPLACE(eps=1) COUNT(*) FROM grown"),
+        (&*owner, "EXPLAIN SELECT n FROM by_status"),
     ] {
         assert!(why(session, sql).await.starts_with("HQ003"), "{sql}");
     }

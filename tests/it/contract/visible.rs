@@ -165,7 +165,7 @@ async fn the_library_spells_out_what_steers_a_terminal() {
     let too_dear = "SELECT LAPLACE(eps=2) COUNT(*) FROM people".to_owned();
     let (mut answers, mut errors) = (0, 0);
     for statement in statements().iter().chain([&too_dear]) {
-        for session in [&owner, &lab] {
+        for session in [&*owner, &*lab] {
             match session.execute(statement).await {
                 Ok(Output::Answer(answer)) => {
                     plain(statement, &answer.to_string(), &['\n']);

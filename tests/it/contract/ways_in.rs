@@ -149,20 +149,19 @@ async fn files_that_cannot_be_tables_are_not_registered() {
     assert!(engine.owner().declare(narrow).await.is_err(), "the file has three columns");
 }
 
-/// A declaration as a value needs the owner as a statement does, and an analyst is not told a path.
+/// An analyst has no method that declares, and a statement that does is refused without a path.
 #[tokio::test]
 async fn analysts_declare_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (people, _) = files(folder.path());
     let lab = Engine::demo().unwrap().analyst("lab").unwrap();
-    let declared: [Declaration; 4] = [
-        Declaration::public("adult"),
-        PrivacyUnit::row("orders").into(),
-        ExternalTable::csv("people", &people).into(),
-        PrivacyBudget::epsilon("mine", "adult", 1000.0).into(),
-    ];
-    for declaration in declared {
-        let error = lab.declare(declaration).await.unwrap_err();
+    for declaration in [
+        "ALTER TABLE adult SET PUBLIC".to_owned(),
+        "ALTER TABLE orders SET PRIVACY UNIT ROW".to_owned(),
+        format!("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{people}'"),
+        "CREATE PRIVACY BUDGET mine FOR adult LIMIT (epsilon=1000)".to_owned(),
+    ] {
+        let error = lab.execute(&declaration).await.unwrap_err();
         assert_eq!(reason(&error), Some(Reason::Statement), "{error}");
         assert!(!error.to_string().contains(&people), "{error}");
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine, Session};
 use serde_json::Value;
 
 /// 400 people with a row for each of 4 keys, under a budget in ε and one in ρ.
-async fn session(limit: &str) -> Session {
+async fn session(limit: &str) -> Analyst {
     let engine = Engine::in_memory().unwrap();
     let ids = Int64Array::from_iter_values((0..1_600).map(|n| n / 4));
     let keys = StringArray::from_iter_values((0..1_600).map(|n| ["a", "b", "c", "d"][n % 4]));
@@ -177,7 +177,7 @@ async fn draws_are_as_near_as_was_asked() {
 
 /// A table of `groups` groups with `units` people each, of whom each is in one group with as many
 /// rows as `rows` says.
-async fn in_groups(groups: i64, units: i64, rows: i64) -> Session {
+async fn in_groups(groups: i64, units: i64, rows: i64) -> Analyst {
     let engine = Engine::in_memory().unwrap();
     let all = 0..groups * units * rows;
     let ids = Int64Array::from_iter_values(all.clone().map(|n| n / rows));

@@ -13,10 +13,10 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
-use hushql::{Engine, Error, Session};
+use hushql::{Analyst, Engine, Error, Session};
 
 /// Runs the owner's statements; then a session of an analyst.
-pub async fn declared(engine: &Engine, statements: &[impl AsRef<str>]) -> Session {
+pub async fn declared(engine: &Engine, statements: &[impl AsRef<str>]) -> Analyst {
     for statement in statements.iter().map(AsRef::as_ref) {
         engine.owner().execute(statement).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
     }
@@ -24,7 +24,7 @@ pub async fn declared(engine: &Engine, statements: &[impl AsRef<str>]) -> Sessio
 }
 
 /// One person, with a row in each of two groups.
-async fn one_person() -> Session {
+async fn one_person() -> Analyst {
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 1]));
     let groups: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
     let engine = Engine::in_memory().unwrap();

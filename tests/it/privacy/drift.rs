@@ -111,7 +111,7 @@ async fn a_failure_is_paid_for_once() {
         assert!(lab.explain(&ASK.replace("n FROM", "m FROM t WHERE id > 1 --")).is_ok());
         let fresh = ["id > 0", "id > 1", "id > 2"].map(|which| format!("{ASK} WHERE {which}"));
         assert_eq!(ask(&lab, &fresh[0]).await, Seen::Failed, "{end}");
-        for session in [&lab, &eve, &engine.owner()] {
+        for session in [&*lab, &*eve, &*engine.owner()] {
             for sql in &fresh {
                 assert_eq!(ask(session, sql).await, Seen::Refused, "{end}");
             }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
 use arrow::datatypes::{Float64Type, Int64Type};
-use hushql::{AccuracyKind, Answer, Engine, Session};
+use hushql::{AccuracyKind, Analyst, Answer, Engine};
 
 /// A table of whole numbers in a column of each type, every row a unit.
-async fn numbers(values: RangeInclusive<i64>) -> (Engine, Session) {
+async fn numbers(values: RangeInclusive<i64>) -> (Engine, Analyst) {
     let engine = Engine::in_memory().unwrap();
     let id: ArrayRef = Arc::new(Int64Array::from_iter_values(values.clone()));
     let x: ArrayRef = Arc::new(Float64Array::from_iter_values(values.map(|i| i as f64)));

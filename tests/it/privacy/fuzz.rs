@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use arrow::array::Array;
 use futures::FutureExt;
-use hushql::{Engine, Output, Session};
+use hushql::{Analyst, Engine, Output, Session};
 
 use crate::privacy::sensitivity::Dice;
 use crate::privacy::watch::Watch;
@@ -157,7 +157,7 @@ async fn look(session: &Session, sql: &str) -> Look {
 /// Two engines, and what happened to the statements that they were given.
 struct Fuzz {
     engines: [Engine; 2],
-    sessions: [Session; 2],
+    sessions: [Analyst; 2],
     watch: Watch,
     verifier: Verifier,
     wrong: Vec<String>,

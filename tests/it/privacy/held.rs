@@ -19,7 +19,7 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::physical_plan::ExecutionPlan;
-use hushql::{Engine, Error, Refusal, Session};
+use hushql::{Analyst, Engine, Error, Refusal, Session};
 
 use crate::privacy::draws::declared;
 
@@ -105,7 +105,7 @@ fn shared() -> RecordBatch {
 }
 
 /// Visits of three accounts; and an engine that knows both files.
-async fn world(folder: &Path, format: &str, options: &str) -> (Engine, Session, PathBuf) {
+async fn world(folder: &Path, format: &str, options: &str) -> (Engine, Analyst, PathBuf) {
     let [to, from] = ["accounts", "visits"].map(|name| folder.join(format!("{name}.{format}")));
     write(&to, format, &accounts());
     write(&from, format, &table([("visit", vec![1, 2, 3]), ("acct", vec![7, 8, 9])]));

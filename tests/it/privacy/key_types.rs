@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 
 use crate::privacy::draws::declared;
 
 /// People and their visits by numbers of 32 bits, and 200 public codes of 64 bits.
-async fn lab() -> Session {
+async fn lab() -> Analyst {
     let narrow = |values: Vec<i32>| -> ArrayRef { Arc::new(Int32Array::from(values)) };
     let wide = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
     let engine = Engine::in_memory().unwrap();

@@ -15,7 +15,7 @@ use super::draws::declared;
 use super::folders::{FILE, KINDS, PERSON, bytes, charged, free, refreshed, rows, sum};
 use super::objects::Store;
 
-async fn private(engine: &Engine, create: String, unit: &str) -> hushql::Session {
+async fn private(engine: &Engine, create: String, unit: &str) -> hushql::Analyst {
     declared(
         engine,
         &[

@@ -12,7 +12,7 @@ use arrow::array::{
     StringArray, TimestampMicrosecondArray,
 };
 use datafusion::execution::SessionStateDefaults;
-use hushql::{Engine, Error, Session};
+use hushql::{Analyst, Engine, Error, Session};
 use hushql_engine::bind::function_names;
 
 /// Scalar functions with the kinds of their arguments; a function can have several lists.
@@ -399,7 +399,7 @@ fn hostile() -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, of)| (name, of, true))).unwrap()
 }
 
-async fn session() -> Session {
+async fn session() -> Analyst {
     let engine = Engine::in_memory().unwrap();
     let people: ArrayRef = Arc::new(Int64Array::from_iter_values(0..40));
     engine.register_batch("people", RecordBatch::try_from_iter([("id", people)]).unwrap()).unwrap();

@@ -12,7 +12,7 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine, Session};
 
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 1_440 * MINUTE;
@@ -30,7 +30,7 @@ fn moments() -> Vec<i64> {
 }
 
 /// A public table with all values, and private ones of which the domains say the same.
-async fn session() -> Session {
+async fn session() -> Analyst {
     let engine = Engine::in_memory().unwrap();
     let columns: [(&str, ArrayRef, &str); 6] = [
         (

@@ -14,7 +14,7 @@ use arrow::array::{
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, IntervalUnit, TimeUnit, UnionFields};
-use hushql::{Engine, Error, Session};
+use hushql::{Analyst, Engine, Error, Session};
 
 const ROWS: usize = 4;
 
@@ -220,7 +220,7 @@ pub async fn answered(lab: &Session, sql: &str) -> Result<bool, String> {
 }
 
 /// An engine with a table of this column, of which a person has all rows or none.
-async fn session(column: &ArrayRef, unit: &str, n: usize) -> Result<Session, Error> {
+async fn session(column: &ArrayRef, unit: &str, n: usize) -> Result<Analyst, Error> {
     let ids: ArrayRef = Arc::new(Int32Array::from(vec![1; ROWS]));
     let k: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64));
     let columns = [("id", ids, true), ("k", k, true), ("q", Arc::clone(column), true)];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine, Session};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -71,7 +71,7 @@ impl World {
 }
 
 /// An engine whose declarations were true of its tables when they were declared: they had no row.
-async fn engine() -> (Engine, Session) {
+async fn engine() -> (Engine, Analyst) {
     let engine = Engine::in_memory().unwrap();
     World::default().register(&engine);
     let lab = declared(

@@ -24,7 +24,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::StreamExt;
-use hushql::{Engine, Error, Resources, Session};
+use hushql::{Analyst, Engine, Error, Resources, Session};
 
 /// A cell that stands nowhere but in the data.
 const CANARY: &str = "Zyxquorina";
@@ -94,11 +94,11 @@ fn table(failure: Failure, rows: i64, batches: usize) -> Arc<dyn TableProvider> 
     Arc::new(StreamingTable::try_new(Arc::clone(&schema), all).unwrap())
 }
 
-async fn lab(failure: Failure, rows: i64, resources: Resources) -> Session {
+async fn lab(failure: Failure, rows: i64, resources: Resources) -> Analyst {
     lab_of(table(failure, rows, 1), resources).await
 }
 
-async fn lab_of(people: Arc<dyn TableProvider>, resources: Resources) -> Session {
+async fn lab_of(people: Arc<dyn TableProvider>, resources: Resources) -> Analyst {
     let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
     engine.register_table("people", people).unwrap();
     for declaration in [

@@ -18,7 +18,7 @@ use arrow::datatypes::{
     ArrowTimestampType, DataType, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 
 use crate::privacy::rare::answered;
 use crate::seed::Share;
@@ -172,7 +172,7 @@ const SOURCES: [(&str, &str); 7] = [
 ];
 
 /// Tables of this value: the person's rows have it, or are not there.
-async fn session(strange: &ArrayRef, usual: &ArrayRef, with: bool) -> Session {
+async fn session(strange: &ArrayRef, usual: &ArrayRef, with: bool) -> Analyst {
     // The person's rows come last.
     const OTHERS: usize = 20;
     let rows = if with { 1_000 } else { 0 };

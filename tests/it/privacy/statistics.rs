@@ -20,7 +20,7 @@ use datafusion::parquet::file::metadata::{
 };
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::parquet::file::statistics::Statistics;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine, Session};
 
 use crate::privacy::draws::declared;
 
@@ -252,7 +252,7 @@ fn write(
 }
 
 /// A session on rows in a file, or in memory.
-async fn session(rows: &RecordBatch, file: Option<&Path>) -> Session {
+async fn session(rows: &RecordBatch, file: Option<&Path>) -> Analyst {
     let engine = Engine::in_memory().unwrap();
     let mut statements = Vec::new();
     match file {

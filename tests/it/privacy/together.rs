@@ -12,7 +12,7 @@ use arrow::array::{
 use arrow::datatypes::{Float64Type, Int64Type};
 use hushql::privacy::parse_decimal;
 use hushql::sampler::QueryRng;
-use hushql::{Engine, Notion, Output, Session};
+use hushql::{Analyst, Engine, Notion, Output};
 use hushql_engine::analysis::Lookups;
 use hushql_engine::exec::{Draws, session_state};
 use hushql_engine::release::{Mechanism, Release};
@@ -363,7 +363,7 @@ async fn all_three_parts_have_noise() {
     assert!((seen - variance).abs() < 0.1 * variance, "{seen} {variance}");
 }
 
-async fn engine(limit: &str) -> (Engine, Session) {
+async fn engine(limit: &str) -> (Engine, Analyst) {
     let engine = Engine::in_memory().unwrap();
     engine.register_batch("t", batch()).unwrap();
     for statement in [

@@ -1,17 +1,18 @@
 //! Log-ins: a session for a client who proves to know the password of a role.
 //!
 //! In: a name and the messages of SCRAM-SHA-256. Out: the answers to them, and in the end a
-//! [`Session`] of the analyst with this name. A client without a role, without the right to log in,
+//! session of the [`Analyst`] with this name. A client without a role, without the right to log in,
 //! or with a wrong password gets the same error after the same work. For a name without a role, the
 //! exchange runs with a decoy that no password fits, and each name has one salt, with or without a
 //! role.
 //!
 //! ```text
-//! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Session)
+//! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Analyst)
 //! ```
 
 use crate::dialect::{Declaration, RoleClause};
 use crate::engine::Engine;
+use crate::engine::analyst::Analyst;
 use crate::engine::logged_in::LoggedIn;
 use crate::engine::session::Session;
 use crate::error::Error;
@@ -140,12 +141,13 @@ impl LogIn {
     ///
     /// # Errors
     /// [`Error::LogIn`], whatever is wrong; [`Error::Ledger`] when the vault cannot be read.
-    pub fn finish(self, message: &[u8]) -> Result<(String, Session), Error> {
+    pub fn finish(self, message: &[u8]) -> Result<(String, Analyst), Error> {
         let exchange = self.exchange.ok_or(Error::LogIn)?;
         let answer = exchange.end(message).filter(|_| self.is_known).ok_or(Error::LogIn)?;
         let fingerprint = self.verifier.fingerprint();
-        let session = self.engine.analyst(&self.role)?;
-        Ok((answer, Session { logged_in: Some(LoggedIn::new(fingerprint)), ..session }))
+        let mut analyst = self.engine.analyst(&self.role)?;
+        analyst.0.logged_in = Some(LoggedIn::new(fingerprint));
+        Ok((answer, analyst))
     }
 }
 

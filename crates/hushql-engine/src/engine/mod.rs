@@ -1,4 +1,5 @@
-//! The entry point: an [`Engine`] holds a vault and tables, and a [`Session`] asks queries.
+//! The entry point: an [`Engine`] holds a vault and tables, an [`Owner`] declares them, and an
+//! [`Analyst`] asks queries.
 //!
 //! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse,
 //! bind, analyze, choose, prepare, charge, run, answer. Each stage takes what only the stage before
@@ -33,9 +34,12 @@ use crate::ledger::{OWNER, Vault};
 use crate::owner as declare;
 use crate::owner::typed::ExternalTable;
 use crate::resources::Resources;
+use analyst::Analyst;
+use owner::Owner;
 pub(crate) use session::Session;
 
 mod accounts;
+pub(crate) mod analyst;
 pub(crate) mod answer_files;
 mod attempts;
 mod explained;
@@ -43,6 +47,7 @@ pub(crate) mod forecast;
 pub(crate) mod log_in;
 mod logged_in;
 pub(crate) mod output;
+pub(crate) mod owner;
 pub(crate) mod progress;
 pub(crate) mod range;
 pub(crate) mod schemas;
@@ -63,7 +68,7 @@ mod vault_thread;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 ///
-/// A program that holds an engine acts for the owner of the data. Analysts get a [`Session`].
+/// A program that holds an engine acts for the owner of the data. Analysts get an [`Analyst`].
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -458,14 +463,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Declares a CSV file with a header as a table, on behalf of the owner: [`Session::declare`]
-    /// of [`ExternalTable::csv`], which also takes the columns and their types, another delimiter
-    /// and no header. Without columns, they are inferred once, from the first 10,000 lines, and do
-    /// not change.
+    /// Declares a CSV file with a header as a table, on behalf of the owner: [`Owner::declare`] of
+    /// [`ExternalTable::csv`], which also takes the columns and their types, another delimiter and
+    /// no header. Without columns, they are inferred once, from the first 10,000 lines, and do not
+    /// change.
     ///
     /// The vault keeps the declaration, so a program makes it once, not at each start. Queries on
     /// the table are refused until its owner gives it a privacy unit or declares it public. Only
-    /// programs that may act for the owner hold an [`Engine`]; give others a [`Session`].
+    /// programs that may act for the owner hold an [`Engine`]; give others an [`Analyst`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -524,48 +529,50 @@ impl Engine {
         self.owner().declare(ExternalTable::parquet(name, path)).await.map(drop)
     }
 
-    /// The owner's session, which declares tables, units, domains and budgets. Its queries are
-    /// charged like any other.
+    /// The owner's session, which declares tables, units, domains and budgets.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Declaration, Engine};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let sentence = Engine::demo()?.owner().declare(Declaration::public("census")).await?;
+    /// assert!(sentence.starts_with("table census is public"));
+    /// # Ok(()) }
+    /// ```
+    pub fn owner(&self) -> Owner {
+        Owner(self.session(OWNER))
+    }
+
+    /// An analyst's session. The vault keeps its name.
     ///
     /// ```
     /// # use hushql_engine as hushql;
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
     /// let engine = hushql::Engine::demo()?;
-    /// engine.owner().execute("ALTER TABLE census SET PUBLIC").await?;
-    /// assert!(engine.owner().is_owner());
-    /// # Ok(()) }
-    /// ```
-    pub fn owner(&self) -> Session {
-        Session {
-            inner: Arc::clone(&self.inner),
-            analyst: OWNER.to_owned(),
-            watched: Watched::default(),
-            logged_in: None,
-        }
-    }
-
-    /// An analyst's session.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// let engine = hushql::Engine::demo()?;
-    /// assert!(!engine.analyst("lab")?.is_owner());
+    /// let lab = engine.analyst("lab")?;
+    /// println!("{}", lab.query("SELECT LAPLACE(eps=1) COUNT(*) FROM adult").await?);
     /// assert!(engine.analyst("0wner").is_err());
-    /// # Ok::<(), hushql::Error>(())
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or
     /// that resembles the owner's, as `0wner` does; and when the vault cannot be read or written.
-    pub fn analyst(&self, name: &str) -> Result<Session, Error> {
-        let session = Session {
+    pub fn analyst(&self, name: &str) -> Result<Analyst, Error> {
+        let session = self.session(name);
+        session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
+        Ok(Analyst(session))
+    }
+
+    /// A session of a role that the vault knows.
+    fn session(&self, role: &str) -> Session {
+        Session {
             inner: Arc::clone(&self.inner),
-            analyst: name.to_owned(),
+            analyst: role.to_owned(),
             watched: Watched::default(),
             logged_in: None,
-        };
-        session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
-        Ok(session)
+        }
     }
 }
 

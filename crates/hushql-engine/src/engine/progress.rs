@@ -133,11 +133,11 @@ mod tests {
         let engine = engine(folder.path()).await;
         let (lab, owner) = (engine.analyst("lab").unwrap(), engine.owner());
         for (session, sql, is_seen) in [
-            (&lab, "SELECT id FROM o", true),
-            (&lab, RELEASE, false),
-            (&lab, BOTH, false),
-            (&owner, RELEASE, true),
-            (&owner, BOTH, true),
+            (&*lab, "SELECT id FROM o", true),
+            (&*lab, RELEASE, false),
+            (&*lab, BOTH, false),
+            (&*owner, RELEASE, true),
+            (&*owner, BOTH, true),
         ] {
             let mut rows = session.stream(sql).await.unwrap();
             let first = rows.next().await;

@@ -1,4 +1,5 @@
-//! An analyst's session: what it asks, what it may know beforehand, and what it has left.
+//! What every session does, the owner's and an analyst's: what it asks, what it may know
+//! beforehand, and what it has left.
 
 use std::sync::Arc;
 
@@ -14,26 +15,43 @@ use crate::explain::Explanation;
 use crate::instance::Inner;
 use crate::instance::entry_numbers::is_apart;
 use crate::ledger::{BudgetState, OWNER};
-use crate::owner::typed::Declaration;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
 use crate::{guard, owner as declare, views, visible};
 
-/// One analyst's, or the owner's, conversation with an engine. An analyst's errors are
+/// What the [`Owner`](crate::Owner) and an [`Analyst`](crate::Analyst) both do: ask, look before
+/// paying, and see what is left.
+///
+/// Both dereference to a `Session`, so that their methods are called on them directly, and a
+/// function for either of them takes `&Session`. A program that learns at run time who asks, such
+/// as a server, keeps a `Session` made [`From`] one of them. An analyst's errors are
 /// [`Error::for_analyst`].
 ///
 /// ```
 /// # use hushql_engine as hushql;
+/// use hushql::{Engine, Error, Session};
+///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
-/// let session = hushql::Engine::demo()?.analyst("lab")?;
-/// let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM adult";
-/// assert_eq!(session.cost(sql)?.to_string(), "ε = 1");
-/// assert!(session.explain(sql)?.to_string().contains("LAPLACE"));
-/// println!("{}", session.query(sql).await?);
-/// for state in session.budgets()? {
-///     println!("{}: {} left", state.budget.name, state.left);
+/// async fn count(session: &Session) -> Result<(), Error> {
+///     let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM adult";
+///     assert_eq!(session.cost(sql)?.to_string(), "ε = 1");
+///     assert!(session.explain(sql)?.to_string().contains("LAPLACE"));
+///     println!("{}", session.query(sql).await?);
+///     for state in session.budgets()? {
+///         println!("{}: {} left", state.budget.name, state.left);
+///     }
+///     Ok(())
 /// }
+///
+/// let engine = Engine::demo()?;
+/// let (owner, lab) = (engine.owner(), engine.analyst("lab")?);
+/// count(&owner).await?;
+/// count(&lab).await?;
+///
+/// let asks_as_owner = std::env::args().any(|argument| argument == "--owner");
+/// let session: Session = if asks_as_owner { owner.into() } else { lab.into() };
+/// count(&session).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
@@ -53,15 +71,7 @@ pub(super) fn not_a_query() -> Refusal {
 
 impl Session {
     /// Whether this is the owner's session.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
-    /// let engine = hushql::Engine::demo()?;
-    /// assert!(engine.owner().is_owner() && !engine.analyst("lab")?.is_owner());
-    /// # Ok(()) }
-    /// ```
-    pub fn is_owner(&self) -> bool {
+    pub(crate) fn is_owner(&self) -> bool {
         self.analyst == OWNER
     }
 
@@ -139,36 +149,6 @@ impl Session {
         self.told(run.await.unwrap_or(Err(Error::Internal)))
     }
 
-    /// Declares a table, a unit, a domain or a budget that a program describes, as the statement of
-    /// SQL would; the answer is one sentence about what was done.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use hushql::{Engine, Error, PrivacyUnit};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
-    /// let engine = Engine::demo()?;
-    /// let sentence = engine.owner().declare(PrivacyUnit::row("adult")).await?;
-    /// assert_eq!(sentence, "table adult is private; its unit is the row");
-    ///
-    /// let refused = engine.analyst("lab")?.declare(PrivacyUnit::row("adult")).await;
-    /// assert!(matches!(refused, Err(Error::Refused(_))));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error`]; see [`Session::execute`]. Declarations are refused outside of the owner's
-    /// session.
-    pub async fn declare(&self, declaration: impl Into<Declaration>) -> Result<String, Error> {
-        let clock = self.clock();
-        let parsed = self.told(declaration.into().into_parsed())?;
-        let run = guard::poll(Box::pin(self.run(Statement::Declare(Box::new(parsed)), &clock)));
-        match self.told(run.await.unwrap_or(Err(Error::Internal)))? {
-            Output::Done(sentence) => Ok(sentence),
-            _ => Err(Error::Internal),
-        }
-    }
-
     /// What leaves the session: an analyst is not told where the vault is.
     pub(crate) fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
@@ -179,7 +159,7 @@ impl Session {
         self.inner.resources.clock()
     }
 
-    async fn run(&self, statement: Statement, clock: &Clock) -> Result<Output, Error> {
+    pub(super) async fn run(&self, statement: Statement, clock: &Clock) -> Result<Output, Error> {
         match statement {
             Statement::Query(query) => self.answer(query, None, clock).await.map(Output::Answer),
             Statement::Copy { query, path, format } => {

@@ -285,7 +285,8 @@ mod tests {
         let engine = Engine::in_memory().unwrap();
         let create = "CREATE ROLE zora LOGIN PASSWORD 'correct horse battery'";
         engine.owner().execute(create).await.unwrap();
-        for (session, sees) in [(engine.owner(), true), (engine.analyst("lab").unwrap(), false)] {
+        let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+        for (session, sees) in [(&*owner, true), (&*lab, false)] {
             let Output::Answer(history) = session.execute("SHOW PRIVACY HISTORY").await.unwrap()
             else {
                 panic!("no answer");

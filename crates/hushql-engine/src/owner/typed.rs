@@ -29,7 +29,7 @@ pub use table::ExternalTable;
 /// A declaration of an owner: a file as a table, a unit, a domain, a budget, or a public table.
 ///
 /// Create it from [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] or
-/// [`BudgetSlice`], or pass these to [`Session::declare`](crate::Session::declare) directly.
+/// [`BudgetSlice`], or pass these to [`Owner::declare`](crate::Owner::declare) directly.
 ///
 /// ```
 /// # use hushql_engine as hushql;

@@ -115,8 +115,8 @@ impl Pair {
         let databases = &self.databases;
         let made = self.sessions.entry(who.to_owned()).or_insert_with(|| {
             databases.each_ref().map(|database| match who {
-                "owner" => database.engine.owner(),
-                _ => database.engine.analyst(who).unwrap(),
+                "owner" => database.engine.owner().into(),
+                _ => database.engine.analyst(who).unwrap().into(),
             })
         });
         made.clone()
