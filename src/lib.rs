@@ -41,7 +41,8 @@
 //!
 //! | to | call |
 //! |---|---|
-//! | open a vault | [`Engine::init`], [`Engine::open`], [`Engine::in_memory`], [`Engine::demo`] |
+//! | open a vault | [`Engine::init`], [`Engine::open`], [`Engine::in_memory`], [`Engine::demo`]; with an anchor or limits of statements, [`Engine::builder`] |
+//! | anchor, move or upgrade its file | [`VaultFile`] |
 //! | name tables | [`Engine::register_csv`], [`Engine::register_parquet`], [`Engine::register_batch`], [`Engine::register_table`] |
 //! | declare | [`Engine::owner`]; [`Owner::execute`](Session::execute) with SQL, [`Owner::declare`] with [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] |
 //! | let others ask | [`Engine::analyst`] without a password, [`Engine::log_in`] with one; an [`Analyst`] cannot declare |
@@ -84,10 +85,10 @@ pub use datafusion;
 pub use hushql_engine::ticks::Ticks;
 pub use hushql_engine::{
     Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice,
-    DaySpending, Declaration, Engine, Error, Explanation, ExternalTable, Forecast, LedgerError,
-    LogIn, Output, Owner, PreparedQuery, PrivacyBudget, PrivacyDomain, PrivacyUnit, Reason,
-    Receipt, Refusal, Resources, RoundsDone, ScriptStatement, Session, Size, TableSchema, Value,
-    demo, split_statements,
+    DaySpending, Declaration, Engine, EngineBuilder, Error, Explanation, ExternalTable, Forecast,
+    LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget, PrivacyDomain, PrivacyUnit,
+    Reason, Receipt, Refusal, Resources, RoundsDone, ScriptStatement, Session, Size, TableSchema,
+    Value, VaultFile, demo, split_statements,
 };
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};
 pub use hushql_privacy::{mechanism, privacy, sampler};

@@ -8,7 +8,7 @@
 //! ```text
 //! let cluster = Cluster::open("keys")?;                           // the folder that `hushql-worker enrol` made
 //! cluster.check().await?;
-//! let engine = Engine::open("study.db")?.on_cluster(&cluster)?;
+//! let engine = Engine::builder().on_cluster(&cluster).open("study.db")?;
 //! ```
 
 use std::io;
@@ -33,7 +33,7 @@ use datafusion_distributed::{
     ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use futures::{StreamExt, TryStreamExt, future, stream};
-use hushql::{Engine, Error};
+use hushql::EngineBuilder;
 use hushql_engine::exec::distributed::{BoundingKey, CannotRunThere, InputOperator, Site};
 use url::{Host, Url};
 
@@ -62,18 +62,16 @@ pub struct Cluster {
 
 /// Engines whose private parts run on a cluster.
 pub trait OnCluster: Sized {
-    /// The same vault and tables, for sessions whose private parts run on these workers. Existing
-    /// sessions do not move. Statements, declarations, costs and answers are those of any other
-    /// engine. Statements that workers cannot run are refused with HQ018.
-    ///
-    /// # Errors
-    /// [`Error::Catalog`] when the spill folder cannot be used.
-    fn on_cluster(self, cluster: &Cluster) -> Result<Self, Error>;
+    /// Runs the private parts of statements on these workers. Statements, declarations, costs and
+    /// answers are those of any other engine. Statements that workers cannot run are refused with
+    /// HQ018.
+    #[must_use]
+    fn on_cluster(self, cluster: &Cluster) -> Self;
 }
 
-impl OnCluster for Engine {
-    fn on_cluster(self, cluster: &Cluster) -> Result<Self, Error> {
-        self.at_site(Arc::new(cluster.clone()))
+impl OnCluster for EngineBuilder {
+    fn on_cluster(self, cluster: &Cluster) -> Self {
+        self.site(Arc::new(cluster.clone()))
     }
 }
 

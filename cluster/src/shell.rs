@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
-use hushql::{Engine, cli};
+use hushql::{EngineBuilder, cli};
 use hushql_cluster::{Cluster, OnCluster};
 use mimalloc::MiMalloc;
 use tokio::runtime::Handle;
@@ -32,16 +32,16 @@ fn main() -> ExitCode {
     let parsed = cli::Arguments::from_arg_matches(&command.get_matches());
     let arguments = parsed.unwrap_or_else(|usage| usage.exit());
     let cluster = arguments.cluster.clone();
-    cli::run(arguments, &|engine| match &cluster {
-        Some(keys) => placed(engine, keys).map_err(|problem| format!("--cluster: {problem}")),
-        None => Ok(engine),
+    cli::run(arguments, &|builder| match &cluster {
+        Some(keys) => placed(builder, keys).map_err(|problem| format!("--cluster: {problem}")),
+        None => Ok(builder),
     })
 }
 
-/// The engine on the workers of these keys. All of them must respond.
-fn placed(engine: Engine, keys: &Path) -> Result<Engine, String> {
+/// The builder of an engine on the workers of these keys. All of them must respond.
+fn placed(builder: EngineBuilder, keys: &Path) -> Result<EngineBuilder, String> {
     let cluster = Cluster::open(keys).map_err(|error| error.to_string())?;
     let checked = block_in_place(|| Handle::current().block_on(cluster.check()));
     checked.map_err(|error| error.to_string())?;
-    engine.on_cluster(&cluster).map_err(|error| error.to_string())
+    Ok(builder.on_cluster(&cluster))
 }

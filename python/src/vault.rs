@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hushql::{Engine, Error, ExternalTable};
+use hushql::{Engine, EngineBuilder, Error, ExternalTable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -37,28 +37,23 @@ impl Vault {
     }
 }
 
+fn builder(anchor: Option<PathBuf>) -> EngineBuilder {
+    match anchor {
+        Some(anchor) => Engine::builder().anchor(anchor),
+        None => Engine::builder(),
+    }
+}
+
 #[pymethods]
 impl Vault {
     #[staticmethod]
     fn init(py: Python<'_>, path: PathBuf, anchor: Option<PathBuf>) -> PyResult<Self> {
-        Self::opened(py, move || {
-            let engine = Engine::init(&path)?;
-            match anchor {
-                Some(anchor) => {
-                    drop(engine);
-                    Engine::make_anchor(&path, anchor)
-                }
-                None => Ok(engine),
-            }
-        })
+        Self::opened(py, move || builder(anchor).init(path))
     }
 
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, anchor: Option<PathBuf>) -> PyResult<Self> {
-        Self::opened(py, move || match anchor {
-            Some(anchor) => Engine::open_anchored(path, anchor),
-            None => Engine::open(path),
-        })
+        Self::opened(py, move || builder(anchor).open(path))
     }
 
     #[staticmethod]

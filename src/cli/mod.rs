@@ -47,7 +47,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use hushql::{Engine, Error, Output, Resources, Session};
+use hushql::{Engine, EngineBuilder, Error, Output, Resources, Session, VaultFile};
 use hushql_vault::ledger::{Vault, VaultError};
 use tokio::runtime::{Builder, Runtime};
 
@@ -62,9 +62,10 @@ use self::repl::Start;
 /// would map and unmap that one on every core each time that a waiting statement continues.
 const STACK: usize = 96 << 20;
 
-/// Decides where the private parts of statements run. It gets each engine that opens a vault for
-/// queries, and returns the engine to use, or an error sentence. It is called within the runtime.
-pub type Placing<'a> = &'a (dyn Fn(Engine) -> Result<Engine, String> + Sync);
+/// Decides where the private parts of statements run. It gets the builder of each engine that opens
+/// a vault for queries, and returns the builder to use, or an error sentence. It is called within the
+/// runtime.
+pub type Placing<'a> = &'a (dyn Fn(EngineBuilder) -> Result<EngineBuilder, String> + Sync);
 
 /// Runs the task that the arguments describe.
 pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
@@ -148,27 +149,27 @@ async fn perform(
             make_anchor(&vault, &anchor, printer)
         }
         ProgramTask::Anchor { vault, anchor: None } => {
-            Engine::remove_anchor(&vault)?;
+            VaultFile::at(&vault).remove_anchor()?;
             said(printer, &format!("vault {} no longer has an anchor", vault.display()))
         }
         ProgramTask::Adopt { vault, anchor } => {
-            Engine::adopt(&vault, anchor)?;
+            VaultFile::at(&vault).adopt(anchor.as_deref())?;
             let vault = vault.display();
             said(printer, &format!("vault {vault} is now at home in this place; use no other copy"))
         }
         ProgramTask::Upgrade { vault, anchor } => {
-            Engine::upgrade(&vault, anchor)?;
+            VaultFile::at(&vault).upgrade(anchor.as_deref())?;
             said(printer, &format!("vault {} has the present format", vault.display()))
         }
         ProgramTask::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
         ProgramTask::Dump { vault, anchor, verifiers } => {
-            let engine = Engine::open_for_upkeep(vault, anchor.as_deref())?;
+            let engine = builder(anchor.as_deref()).open_for_upkeep(vault)?;
             let script = if verifiers { engine.dump_with_verifiers()? } else { engine.dump()? };
             printer.script(&script)?;
             Ok(0)
         }
         ProgramTask::Doctor { vault, anchor } => {
-            let findings = Engine::open_for_upkeep(vault, anchor.as_deref())?.doctor()?;
+            let findings = builder(anchor.as_deref()).open_for_upkeep(vault)?.doctor()?;
             printer.output(&Output::Answer(findings))?;
             Ok(0)
         }
@@ -177,8 +178,7 @@ async fn perform(
         ProgramTask::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         #[cfg(feature = "serve")]
         ProgramTask::Serve { vault, anchor, options } => {
-            let engine = engine(&place(vault, anchor))?.with_resources(resources)?;
-            let engine = placed(engine).map_err(Failure::Usage)?;
+            let engine = engine(&place(vault, anchor), resources, placed)?;
             let serving = crate::server::serve(engine, &options, |sentence| printer.note(sentence));
             serving.await.map_err(Failure::Usage)?;
             Ok(0)
@@ -215,11 +215,25 @@ fn place(vault: PathBuf, anchor: Option<PathBuf>) -> TablesFrom {
     }
 }
 
-fn engine(place: &TablesFrom) -> Result<Engine, Failure> {
+/// Opens engines with this anchor, if there is one.
+fn builder(anchor: Option<&Path>) -> EngineBuilder {
+    match anchor {
+        Some(anchor) => Engine::builder().anchor(anchor),
+        None => Engine::builder(),
+    }
+}
+
+/// The engine that asks.
+fn engine(
+    place: &TablesFrom,
+    resources: Resources,
+    placed: Placing<'_>,
+) -> Result<Engine, Failure> {
+    let builder = placed(Engine::builder().resources(resources)).map_err(Failure::Usage)?;
     Ok(match place {
-        TablesFrom::Demo => Engine::demo()?,
-        TablesFrom::Vault(path) => Engine::open(path)?,
-        TablesFrom::Anchored { vault, anchor } => Engine::open_anchored(vault, anchor)?,
+        TablesFrom::Demo => builder.demo()?,
+        TablesFrom::Vault(vault) => builder.open(vault)?,
+        TablesFrom::Anchored { vault, anchor } => builder.anchor(anchor).open(vault)?,
     })
 }
 
@@ -229,8 +243,7 @@ fn open(
     resources: Resources,
     placed: Placing<'_>,
 ) -> Result<Session, Failure> {
-    let engine = engine(place)?.with_resources(resources)?;
-    let engine = placed(engine).map_err(Failure::Usage)?;
+    let engine = engine(place, resources, placed)?;
     Ok(match asker {
         Asker::Owner => engine.owner().into(),
         Asker::Analyst(name) => engine.analyst(name)?.into(),
@@ -251,7 +264,7 @@ fn init(path: &Path, printer: Printer) -> Result<u8, Failure> {
 }
 
 fn make_anchor(vault: &Path, anchor: &Path, printer: Printer) -> Result<u8, Failure> {
-    Engine::make_anchor(vault, anchor)?;
+    VaultFile::at(vault).make_anchor(anchor)?;
     let (vault, anchor) = (vault.display(), anchor.display());
     printer.done(&format!(
         "created anchor {anchor}; from now on, write: hushql {vault} --anchor {anchor} …"

@@ -51,7 +51,7 @@ pub(super) async fn run(
 ) -> Result<u8, Failure> {
     let mut total = RecordTally::default();
     for file in files {
-        let engine = engine(stage).await?.with_resources(resources.clone())?;
+        let engine = engine(stage, resources.clone()).await?;
         let tally = suite(file, Sessions::new(engine, stage), printer).await;
         printer.note(&format!("{}: {tally}", file.display()));
         total.add(tally);
@@ -66,11 +66,12 @@ pub(super) async fn run(
 }
 
 /// The vault, or the built-in tables in memory with the given public ones.
-async fn engine(stage: &Stage) -> Result<Engine, Failure> {
+async fn engine(stage: &Stage, resources: Resources) -> Result<Engine, Failure> {
+    let builder = Engine::builder().resources(resources);
     let engine = match (&stage.vault, &stage.anchor) {
-        (None, _) => Engine::demo()?,
-        (Some(vault), None) => Engine::open(vault)?,
-        (Some(vault), Some(anchor)) => Engine::open_anchored(vault, anchor)?,
+        (None, _) => builder.demo()?,
+        (Some(vault), None) => builder.open(vault)?,
+        (Some(vault), Some(anchor)) => builder.anchor(anchor).open(vault)?,
     };
     for table in &stage.public {
         let declaration = public(table).ok_or_else(|| Failure::NoPublicTable(table.clone()))?;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use hushql::Error;
+use hushql::{Engine, Error};
 use hushql_cluster::{Cluster, OnCluster, enrol};
 use tokio::io::AsyncWriteExt;
 
-use crate::study::{HereByUnit, Noted, QUERIES, engine, write, write_with_visits};
+use crate::study::{HereByUnit, Noted, QUERIES, engine, engine_at, write, write_with_visits};
 
 /// A worker that ends with the test.
 pub(crate) struct Started(Child);
@@ -145,7 +145,8 @@ async fn workers_on_machines_work_over_tls() {
         assert!(!found, "{text}");
     }
     // The call for programs.
-    let plain = engine(folder.path(), Arc::new(HereByUnit)).await.on_cluster(&cluster).unwrap();
+    let builder = Engine::builder().on_cluster(&cluster);
+    let plain = engine_at(&folder.path().display().to_string(), builder).await;
     plain.analyst("lab").unwrap().query(QUERIES[1]).await.unwrap();
     assert!(cluster.divided_so_far() >= 3);
 }

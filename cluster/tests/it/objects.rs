@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hushql::Error;
+use hushql::{Engine, Error};
 use hushql_cluster::Workers;
 
 use crate::equal::program;
@@ -50,7 +50,7 @@ async fn workers_read_the_versions_of_objects_that_were_found() {
     let here = engine(folder.path(), Arc::clone(&local) as _).await;
     let workers = Workers::start(program(), 2).unwrap();
     let noted = Arc::new(Noted::new(Arc::new(workers.site())));
-    let there = engine_at(FOLDER, Arc::clone(&noted) as _).await;
+    let there = engine_at(FOLDER, Engine::builder().site(Arc::clone(&noted) as _)).await;
     for query in QUERIES {
         here.analyst("lab").unwrap().query(query).await.unwrap();
         let before = workers.site().divided_so_far();
@@ -104,7 +104,7 @@ async fn workers_need_keys_of_their_own() {
     std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o700);
     fs::set_permissions(&without, rights).unwrap();
     let workers = Workers::start(&without, 2).unwrap();
-    let there = engine_at(FOLDER, Arc::new(workers.site())).await;
+    let there = engine_at(FOLDER, Engine::builder().site(Arc::new(workers.site()))).await;
     let asked = "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits";
     let failed = there.analyst("lab").unwrap().query(asked).await.unwrap_err();
     assert!(matches!(failed, Error::Execution), "{failed}");

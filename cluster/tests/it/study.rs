@@ -23,7 +23,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
-use hushql::Engine;
+use hushql::{Engine, EngineBuilder};
 pub(crate) use hushql_engine::exec::distributed::Here;
 use hushql_engine::exec::distributed::{
     BoundingKey, CannotRunThere, InputOperator, Site, bounded_unit,
@@ -238,12 +238,12 @@ pub(crate) fn write_with_visits(folder: &Path, rows: i64) {
 
 /// An engine over the files of the study, whose private parts run at a site.
 pub(crate) async fn engine(folder: &Path, site: Arc<dyn Site>) -> Engine {
-    engine_at(&folder.display().to_string(), site).await
+    engine_at(&folder.display().to_string(), Engine::builder().site(site)).await
 }
 
 /// The same with the files at a location.
-pub(crate) async fn engine_at(folder: &str, site: Arc<dyn Site>) -> Engine {
-    let engine = Engine::in_memory().unwrap().at_site(site).unwrap();
+pub(crate) async fn engine_at(folder: &str, builder: EngineBuilder) -> Engine {
+    let engine = builder.in_memory().unwrap();
     for name in ["rates", "large", "half", "held"] {
         engine.register_table(name, in_memory(name)).unwrap();
     }

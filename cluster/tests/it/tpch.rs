@@ -64,7 +64,7 @@ fn write(folder: &Path) {
 }
 
 async fn engine(folder: &Path, site: Arc<dyn Site>) -> Engine {
-    let engine = Engine::in_memory().unwrap().at_site(site).unwrap();
+    let engine = Engine::builder().site(site).in_memory().unwrap();
     let folder = folder.display();
     let tables = TABLES.map(|name| {
         format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{folder}/{name}.parquet'")

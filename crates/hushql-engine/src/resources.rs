@@ -12,7 +12,7 @@
 //!
 //! # fn main() -> Result<(), hushql::Error> {
 //! let resources = Resources::default().with_memory(Some(2 << 30));
-//! let engine = Engine::demo()?.with_resources(resources)?;
+//! let engine = Engine::builder().resources(resources).demo()?;
 //! # Ok(()) }
 //! ```
 
@@ -48,7 +48,7 @@ mod threads;
 /// use hushql::{Engine, Resources};
 ///
 /// let resources = Resources::default().with_rows(1_000).with_time(Some(Duration::from_secs(60)));
-/// let engine = Engine::demo()?.with_resources(resources)?;
+/// let engine = Engine::builder().resources(resources).demo()?;
 /// # Ok::<(), hushql::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl Resources {
     /// use hushql::{Engine, Resources};
     ///
     /// // A hundredth, in billionths.
-    /// let engine = Engine::demo()?.with_resources(Resources::default().with_least_epsilon(10_000_000))?;
+    /// let engine = Engine::builder().resources(Resources::default().with_least_epsilon(10_000_000)).demo()?;
     /// let refused = engine.analyst("lab")?.cost("SELECT LAPLACE(eps=0.001) COUNT(*) FROM adult").unwrap_err();
     /// assert_eq!(refused.code(), Some("HQ026"));
     /// # Ok::<(), hushql::Error>(())

@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-use hushql::Engine;
+use hushql::{Engine, VaultFile};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -56,7 +56,8 @@ fuzz_target!(|changes: &[u8]| {
     let path = folder.path().join("study.db");
     std::fs::write(&path, &bytes).expect("a file");
     // It is a copy, which only its owner can make the one that is used.
-    let Ok(engine) = Engine::adopt(&path, None::<&std::path::Path>) else { return };
+    let adopted = VaultFile::at(&path).adopt(None);
+    let Ok(engine) = adopted.and_then(|()| Engine::open(&path)) else { return };
     // Whoever can write the file can also write back an older one; damage is not that, and must
     // show.
     if let Ok(left) = engine.owner().budgets() {

@@ -35,7 +35,7 @@ fn keys(rows: i64) -> RecordBatch {
 }
 
 async fn session(with_her: bool, resources: Resources) -> Analyst {
-    let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+    let engine = Engine::builder().resources(resources).in_memory().unwrap();
     engine.register_batch("people", people(with_her)).unwrap();
     engine.register_batch("guests", people(with_her)).unwrap();
     engine.register_batch("once", keys(1)).unwrap();
@@ -184,7 +184,7 @@ async fn more_rows_than_fit_into_memory_are_answered() {
     for spill in [Some(folder.path().to_owned()), None] {
         let has_folder = spill.is_some();
         let resources = Resources::default().with_memory(Some(16_000_000)).with_spill(spill);
-        let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+        let engine = Engine::builder().resources(resources).in_memory().unwrap();
         engine.register_batch("visits", rows.clone()).unwrap();
         for declaration in [
             "ALTER TABLE visits SET PRIVACY UNIT (id) MAX ROWS 12",
@@ -277,10 +277,12 @@ async fn a_budget_raises_the_least_and_never_lowers_it() {
     let error = lab.query("SELECT LAPLACE(eps=0.0009) COUNT(*) FROM people").await.unwrap_err();
     assert_eq!(error.code(), Some("HQ026"), "{error}");
 
-    let engine = Engine::in_memory().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let vault = folder.path().join("study.db");
+    let engine = Engine::init(&vault).unwrap();
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..20));
     let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
-    engine.register_batch("people", batch).unwrap();
+    engine.register_batch("people", batch.clone()).unwrap();
     let owner = engine.owner();
     owner.execute("ALTER TABLE people SET PRIVACY UNIT ROW").await.unwrap();
     let budget = |min: f64| PrivacyBudget::epsilon("b", "people", 2.0).min_epsilon(min);
@@ -294,7 +296,9 @@ async fn a_budget_raises_the_least_and_never_lowers_it() {
 
     // Whoever runs the engine with a larger number binds budgets that were declared under a smaller
     // one.
-    let engine = engine.with_resources(coarse).unwrap();
+    drop((engine, owner, lab));
+    let engine = Engine::builder().resources(coarse).open(&vault).unwrap();
+    engine.register_batch("people", batch).unwrap();
     let lab = engine.analyst("lab").unwrap();
     let error = lab.query("SELECT LAPLACE(eps=0.00001) COUNT(*) FROM people").await.unwrap_err();
     assert_eq!(error.code(), Some("HQ026"), "{error}");

@@ -23,7 +23,7 @@ fn numbers() -> RecordBatch {
 
 /// A private table `p` and a public one, `t`, of fifty thousand rows.
 async fn engine(resources: Resources) -> Engine {
-    let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+    let engine = Engine::builder().resources(resources).in_memory().unwrap();
     engine.register_batch("p", numbers()).unwrap();
     engine.register_batch("t", numbers()).unwrap();
     for declaration in [

@@ -99,7 +99,7 @@ async fn lab(failure: Failure, rows: i64, resources: Resources) -> Analyst {
 }
 
 async fn lab_of(people: Arc<dyn TableProvider>, resources: Resources) -> Analyst {
-    let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+    let engine = Engine::builder().resources(resources).in_memory().unwrap();
     engine.register_table("people", people).unwrap();
     for declaration in [
         "ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 5",
@@ -431,8 +431,7 @@ async fn analysts_are_told_no_path() {
     let (vault, anchor, data) =
         (hidden.join("study.db"), safe.join("anchor"), hidden.join("p.csv"));
     std::fs::write(&data, "id,x\n1,2\n2,3\n").unwrap();
-    drop(Engine::init(&vault).unwrap());
-    let engine = Engine::make_anchor(&vault, &anchor).unwrap();
+    let engine = Engine::builder().anchor(&anchor).init(&vault).unwrap();
     let owner = engine.owner();
     let lab = engine.analyst("lab").unwrap();
     for declaration in [
@@ -462,7 +461,7 @@ async fn analysts_are_told_no_path() {
     // An anchor that is gone or damaged, each found by a handle of its own.
     let kept = std::fs::read(&anchor).unwrap();
     for damage in [None, Some(b"no anchor".as_slice())] {
-        let lab = Engine::open_anchored(&vault, &anchor).unwrap().analyst("lab").unwrap();
+        let lab = Engine::builder().anchor(&anchor).open(&vault).unwrap().analyst("lab").unwrap();
         match damage {
             None => std::fs::remove_file(&anchor).unwrap(),
             Some(bytes) => std::fs::write(&anchor, bytes).unwrap(),

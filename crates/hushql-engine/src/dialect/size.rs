@@ -31,7 +31,7 @@ const MOST_SUBQUERIES: usize = 8;
 /// use hushql::{Engine, Resources, Size};
 ///
 /// let small = Resources::default().with_statement(Size { operators: 2, ..Size::default() });
-/// let session = Engine::demo()?.with_resources(small)?.analyst("lab")?;
+/// let session = Engine::builder().resources(small).demo()?.analyst("lab")?;
 /// let refused = session.prepare("SELECT 1 + 2 + 3 + 4").unwrap_err();
 /// assert_eq!(refused.code(), Some("HQ034"));
 /// # Ok::<(), hushql::Error>(())

@@ -2,45 +2,14 @@
 //!
 //! In: an engine. Out: a script of statements, or findings. No row is read.
 
-use std::path::Path;
-
 use crate::answer::Answer;
 use crate::engine::Engine;
 use crate::engine::text_columns::table;
 use crate::error::Error;
-use crate::ledger::{Vault, VaultError};
 use crate::owner;
 use crate::owner::doctor::Finding;
 
 impl Engine {
-    /// Opens an existing vault file for [`Engine::dump`] and [`Engine::doctor`]. A vault that
-    /// cannot be written, such as a backup on a read-only medium, is opened all the same, in
-    /// whatever place it is; every charge to it then fails.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let vault = folder.path().join("study.db");
-    /// hushql::Engine::init(&vault)?;
-    /// let engine = hushql::Engine::open_for_upkeep(&vault, None)?;
-    /// assert!(engine.doctor()?.batches()[0].num_rows() > 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Engine::open`], and as [`Engine::open_anchored`] with an anchor.
-    pub fn open_for_upkeep(path: impl AsRef<Path>, anchor: Option<&Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let opened = match anchor {
-            Some(anchor) => Vault::open_anchored(path, anchor),
-            None => Vault::open(path),
-        };
-        Self::new(match opened {
-            Err(VaultError::ReadOnly { .. }) => Vault::open_to_read(path, anchor)?,
-            opened => opened?,
-        })
-    }
-
     /// Whether the disk failed to keep what was written to the vault: a sync failed, and what the
     /// file shows from then on may be in memory alone. All statements fail until the program is
     /// started again, so a program that serves others ends. After any other failure, such as a full

@@ -24,16 +24,14 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 
 use crate::catalog::{Privacy, Source, Table, quoted};
-use crate::dialect::{ScriptStatement, Statement, split};
+use crate::dialect::{ScriptStatement, split};
 use crate::engine::progress::Watched;
 use crate::error::Error;
-use crate::exec::distributed::Site;
 use crate::exec::source as files;
-use crate::instance::{Inner, Registered};
-use crate::ledger::{OWNER, Vault};
+use crate::instance::Inner;
+use crate::ledger::OWNER;
 use crate::owner as declare;
 use crate::owner::typed::ExternalTable;
-use crate::resources::Resources;
 use analyst::Analyst;
 use owner::Owner;
 pub(crate) use session::Session;
@@ -42,6 +40,7 @@ mod accounts;
 pub(crate) mod analyst;
 pub(crate) mod answer_files;
 mod attempts;
+pub(crate) mod builder;
 mod explained;
 pub(crate) mod forecast;
 pub(crate) mod log_in;
@@ -64,6 +63,7 @@ mod release_tables;
 pub(crate) mod stream;
 mod synthetic_about;
 mod synthetic_tables;
+pub(crate) mod vault_file;
 mod vault_thread;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
@@ -97,257 +97,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    fn new(vault: Vault) -> Result<Self, Error> {
-        let (vault, registered) = (Arc::new(vault), Arc::default());
-        Self::within(vault, registered, Resources::default(), None)
-    }
-
-    fn within(
-        vault: Arc<Vault>,
-        registered: Registered,
-        resources: Resources,
-        site: Option<Arc<dyn Site>>,
-    ) -> Result<Self, Error> {
-        Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources, site)?) })
-    }
-
-    /// The same vault and tables, for sessions whose statements are limited to `resources`.
-    /// Existing sessions keep their limits.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use hushql::{Engine, Resources};
-    ///
-    /// let engine = Engine::demo()?.with_resources(Resources::default().with_keys(2))?;
-    /// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult GROUP BY status";
-    /// let refused = engine.analyst("lab")?.cost(sql).unwrap_err();
-    /// assert_eq!(refused.code(), Some("HQ021"));
-    /// # Ok::<(), hushql::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Catalog`] when the spill folder cannot be used.
-    pub fn with_resources(self, resources: Resources) -> Result<Self, Error> {
-        let Inner { vault, registered, site, .. } = &*self.inner;
-        Self::within(Arc::clone(vault), Arc::clone(registered), resources, site.clone())
-    }
-
-    /// The same vault and tables, for sessions whose private parts run at a site. Existing sessions
-    /// keep theirs.
-    ///
-    /// # Errors
-    /// As [`Engine::with_resources`].
-    #[doc(hidden)]
-    pub fn at_site(self, site: Arc<dyn Site>) -> Result<Self, Error> {
-        let Inner { vault, registered, resources, .. } = &*self.inner;
-        Self::within(Arc::clone(vault), Arc::clone(registered), resources.clone(), Some(site))
-    }
-
-    /// Creates a new vault file and opens it.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use hushql::{Engine, Error};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("study.db");
-    /// Engine::init(&path)?;
-    /// // A vault is never overwritten.
-    /// assert!(matches!(Engine::init(&path), Err(Error::Ledger(_))));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the file exists or cannot be written.
-    pub fn init(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::new(Vault::init(path)?)
-    }
-
-    /// Opens an existing vault file. It never creates one, so that deleting the file does not reset
-    /// a budget.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use hushql::{Engine, Error};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("study.db");
-    /// assert!(matches!(Engine::open(&path), Err(Error::Ledger(_))));
-    /// Engine::init(&path)?;
-    /// let engine = Engine::open(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when it is missing, locked, corrupt or not writable.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::new(Vault::open(path)?)
-    }
-
-    /// Opens an existing vault file together with its anchor: a small file in another place that
-    /// every charge updates, and that reveals when the vault was replaced by an older copy.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use hushql::{Engine, Error};
-    ///
-    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
-    /// Engine::init(&vault)?;
-    /// Engine::make_anchor(&vault, &anchor)?;
-    /// // From now on it is opened with its anchor only.
-    /// assert!(matches!(Engine::open(&vault), Err(Error::Ledger(_))));
-    /// let engine = Engine::open_anchored(&vault, &anchor)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault is older than its anchor, when the anchor is missing,
-    /// damaged or not writable, or as [`Engine::open`].
-    pub fn open_anchored(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::new(Vault::open_anchored(path, anchor)?)
-    }
-
-    /// Creates an anchor for the present state of an existing vault file, and opens it; see
-    /// [`Engine::open_anchored`].
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use hushql::{Engine, Error};
-    ///
-    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
-    /// Engine::init(&vault)?;
-    /// Engine::make_anchor(&vault, &anchor)?;
-    /// // An anchor is never overwritten.
-    /// assert!(matches!(Engine::make_anchor(&vault, &anchor), Err(Error::Ledger(_))));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as
-    /// [`Engine::open_anchored`].
-    pub fn make_anchor(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::new(Vault::make_anchor(path, anchor)?)
-    }
-
-    /// Removes the anchor from a vault, which is opened without one from then on: for an owner who
-    /// has lost the anchor.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use hushql::Engine;
-    ///
-    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
-    /// Engine::init(&vault)?;
-    /// Engine::make_anchor(&vault, &anchor)?;
-    /// Engine::remove_anchor(&vault)?;
-    /// let engine = Engine::open(&vault)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] as [`Engine::open`].
-    pub fn remove_anchor(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::new(Vault::remove_anchor(path)?)
-    }
-
-    /// Makes the present location of a vault file its home, after the file was copied, restored,
-    /// renamed or moved, and opens it. Only the owner can know that no other copy is in use: two
-    /// copies are two budgets.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use std::path::Path;
-    ///
-    /// use hushql::Engine;
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let (vault, moved) = (folder.path().join("study.db"), folder.path().join("moved.db"));
-    /// Engine::init(&vault)?;
-    /// std::fs::rename(&vault, &moved)?;
-    /// assert!(Engine::open(&moved).is_err());
-    /// let engine = Engine::adopt(&moved, None::<&Path>)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault has an anchor and none is given, or as
-    /// [`Engine::open_anchored`].
-    pub fn adopt(path: impl AsRef<Path>, anchor: Option<impl AsRef<Path>>) -> Result<Self, Error> {
-        Self::new(Vault::adopt(path, anchor)?)
-    }
-
-    /// Converts a vault file to the format of this library, and opens it. Format 1 is the first, so
-    /// that a file of any other format is refused. If the vault has an anchor, pass it here.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// use std::path::Path;
-    ///
-    /// use hushql::Engine;
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let vault = folder.path().join("study.db");
-    /// # Engine::init(&vault)?;
-    /// let engine = Engine::upgrade(&vault, None::<&Path>)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the file has another format, or as [`Engine::open_anchored`].
-    pub fn upgrade(
-        path: impl AsRef<Path>,
-        anchor: Option<impl AsRef<Path>>,
-    ) -> Result<Self, Error> {
-        Self::new(Vault::upgrade(path, anchor)?)
-    }
-
-    /// An engine whose vault is in memory and is lost with the engine.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// let engine = hushql::Engine::in_memory()?;
-    /// assert!(engine.owner().budgets()?.is_empty());
-    /// # Ok::<(), hushql::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when SQLite cannot start.
-    pub fn in_memory() -> Result<Self, Error> {
-        Self::new(Vault::in_memory()?)
-    }
-
-    /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`,
-    /// declared and budgeted.
-    ///
-    /// ```
-    /// # use hushql_engine as hushql;
-    /// let session = hushql::Engine::demo()?.analyst("lab")?;
-    /// let tables: Vec<String> = session.tables()?.into_iter().map(|(name, _)| name).collect();
-    /// assert!(tables.contains(&"adult".to_owned()));
-    /// # Ok::<(), hushql::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested
-    /// build.
-    pub fn demo() -> Result<Self, Error> {
-        let engine = Self::in_memory()?;
-        for (name, batch) in crate::demo::tables().map_err(|_| Error::Internal)? {
-            engine.register_batch(name, batch)?;
-        }
-        for statement in split(crate::demo::DECLARATIONS)? {
-            let Statement::Declare(declaration) = crate::dialect::parse(statement.text())? else {
-                return Err(Error::Internal);
-            };
-            // Registered tables are enforced, not verified, so nothing is read here.
-            declare::in_memory(&engine.inner, &declaration)?;
-        }
-        Ok(engine)
-    }
-
     /// Registers a batch as a table. A new table is undeclared: every query on it is refused until
     /// the owner declares it private or public.
     ///

@@ -35,8 +35,6 @@ pub(crate) struct Inner {
     /// A random name for the tables that this program registered.
     program: [u8; 16],
     pub(crate) state: SessionState,
-    /// The site where private aggregates run. `None` for this process.
-    pub(crate) site: Option<Arc<dyn Site>>,
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
     look_ups: Option<Arc<KeptLookUps>>,
@@ -77,18 +75,7 @@ impl Inner {
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
         let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
         let repeats = Repeats::default();
-        Ok(Self {
-            vault,
-            registered,
-            program,
-            state,
-            site,
-            resources,
-            files,
-            look_ups,
-            public,
-            repeats,
-        })
+        Ok(Self { vault, registered, program, state, resources, files, look_ups, public, repeats })
     }
 
     /// Forgets what was kept of declared files, and closes them.
@@ -133,11 +120,13 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use arrow::array::AsArray;
     use arrow::datatypes::Int64Type;
 
+    use crate::instance::Inner;
     use crate::{Engine, Resources};
 
     const DECLARED: [&str; 6] = [
@@ -172,7 +161,7 @@ mod tests {
         // The order 30 leads to no person, and there is no order 40.
         fs::write(path("items"), "of_order,price\n10,1\n10,2\n20,3\n30,4\n40,5\n,6\n").unwrap();
         let within = |memory| Resources::default().with_memory(Some(memory));
-        let engine = Engine::in_memory().unwrap().with_resources(within(8 << 30)).unwrap();
+        let engine = Engine::builder().resources(within(8 << 30)).in_memory().unwrap();
         let owner = engine.owner();
         for name in ["people", "orders", "items"] {
             let path = path(name);
@@ -236,7 +225,9 @@ mod tests {
             let count = answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0);
             assert_eq!((count, kept() >= 2), (expected, true), "{table}");
         }
-        let limited = engine.clone().with_resources(within(1 << 30)).unwrap();
+        let Inner { vault, registered, .. } = &*engine.inner;
+        let limited = Inner::new(Arc::clone(vault), Arc::clone(registered), within(1 << 30), None);
+        let limited = Engine { inner: Arc::new(limited.unwrap()) };
         for _ in 0..2 {
             assert_eq!(asked(&limited).await, "4 10");
             assert!(limited.inner.look_ups.is_none());

@@ -254,7 +254,7 @@ async fn values_come_out_with_the_types_of_the_query() {
 
 /// An engine with these resources and a table `t` in memory, each of whose rows is a unit.
 async fn numbers(rows: i64, resources: Resources) -> Engine {
-    let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+    let engine = Engine::builder().resources(resources).in_memory().unwrap();
     let column = |size: i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..rows).map(|row| row * 7 % size)))
     };
