@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::dialect::{Statement, parse, split};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::exec::SharedVault;
 use crate::exec::distributed::Site;
 use crate::instance::Inner;
 use crate::ledger::{Vault, VaultError};
@@ -227,7 +228,7 @@ impl EngineBuilder {
 
     fn over(self, vault: Vault) -> Result<Engine, Error> {
         let Self { resources, site, .. } = self;
-        let inner = Inner::new(Arc::new(vault), Arc::default(), resources, site)?;
+        let inner = Inner::new(SharedVault::new(vault), Arc::default(), resources, site)?;
         Ok(Engine { inner: Arc::new(inner) })
     }
 }

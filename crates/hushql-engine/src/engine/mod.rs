@@ -64,7 +64,6 @@ pub(crate) mod stream;
 mod synthetic_about;
 mod synthetic_tables;
 pub(crate) mod vault_file;
-mod vault_thread;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 ///

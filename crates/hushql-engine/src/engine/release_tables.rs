@@ -27,7 +27,6 @@ use crate::engine::attempts::Attempts;
 use crate::engine::output::Output;
 use crate::engine::session::Session;
 use crate::engine::synthetic_about::StoredSynthetic;
-use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::source::{columns_of, encoded, is_storable, schema_of_answer, stored_rows};
 use crate::instance::Inner;
@@ -286,11 +285,12 @@ impl Session {
                 ))));
             }
         };
-        match at_vault(&self.inner.vault, move |vault| vault.store_answer(&new)).await {
+        match self.inner.vault.ask(move |vault| vault.store_answer(&new)).await {
             Ok(_) => stored(&name, answer).map(Output::Answer),
             // The answer is paid for, and cannot be drawn again for the same charge, so the payer
             // sees it.
             Err(error) => {
+                let error = Error::from(error);
                 let error = if self.is_owner() { error } else { error.for_analyst() };
                 Ok(Output::Answer(answer.noted(format!(
                     "{name} was not stored: {error}; the answer is charged, and shown instead"
@@ -398,7 +398,7 @@ impl Session {
                 if if_exists && self.inner.seen(&name, &by)?.is_none() {
                     format!("there is no release table {table}; nothing was dropped")
                 } else {
-                    at_vault(vault, move |vault| vault.drop_release_table(&name, &by)).await?;
+                    vault.ask(move |vault| vault.drop_release_table(&name, &by)).await?;
                     format!("release table {table} is dropped; what it cost stays spent")
                 }
             }
@@ -420,7 +420,7 @@ impl Session {
                         )));
                     }
                     (false, _) | (true, true) => {
-                        at_vault(vault, move |vault| vault.drop_release_table(&name, &by)).await?;
+                        vault.ask(move |vault| vault.drop_release_table(&name, &by)).await?;
                         format!("synthetic table {table} is dropped; what it cost stays spent")
                     }
                 }
@@ -430,7 +430,7 @@ impl Session {
                 let grant = move |vault: &crate::ledger::Vault| {
                     vault.grant_release_table((&name, &analyst), may, &by)
                 };
-                at_vault(vault, grant).await?;
+                vault.ask(grant).await?;
                 let reads = if may { "reads" } else { "reads no more of" };
                 format!("analyst {to} {reads} release table {table}")
             }

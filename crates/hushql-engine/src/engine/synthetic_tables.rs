@@ -21,7 +21,6 @@ use crate::engine::query::synthetic_stages::{DueRows, MadeRows};
 use crate::engine::release_tables::{About, fits_table, unknown};
 use crate::engine::session::Session;
 use crate::engine::synthetic_about::{StoredMarginal, StoredSynthetic};
-use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::source::{columns_of, encoded};
 use crate::explain::Explanation;
@@ -60,11 +59,12 @@ impl Session {
             );
             return Ok(Output::Answer(answer.noted(note)));
         };
-        match at_vault(&self.inner.vault, move |vault| vault.store_answer(&new)).await {
+        match self.inner.vault.ask(move |vault| vault.store_answer(&new)).await {
             Ok(_) => stored(name, answer).map(Output::Answer),
             // The rows are paid for, and cannot be drawn again for the same charge, so the payer
             // sees them.
             Err(error) => {
+                let error = Error::from(error);
                 let error = if self.is_owner() { error } else { error.for_analyst() };
                 Ok(Output::Answer(answer.noted(format!(
                     "{name} was not stored: {error}; its rows are charged, and shown instead"

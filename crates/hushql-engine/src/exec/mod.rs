@@ -26,6 +26,7 @@ mod plan;
 mod privatize;
 mod rehearsal;
 mod released_table;
+mod shared_vault;
 mod side_columns;
 pub(crate) mod source;
 mod synthetic_rows;
@@ -48,6 +49,7 @@ pub(crate) use hushql_exec::encoded_rows::ReadingLimits;
 pub(crate) use hushql_exec::operator::look_up::KeptLookUps;
 pub use hushql_exec::operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;
+pub(crate) use shared_vault::SharedVault;
 pub(crate) use source::ledger::{LedgerTable, vault_error};
 pub(crate) use synthetic_rows::{PreparedRows, prepare_rows, read_rows};
 #[cfg(any(test, feature = "testing"))]

@@ -19,9 +19,8 @@ use crate::error::Error;
 use crate::exec::distributed::{Site, place};
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
-use crate::exec::{KeptLookUps, KeptPublic};
+use crate::exec::{KeptLookUps, KeptPublic, SharedVault};
 use crate::instance::answer_cache::Repeats;
-use crate::ledger::Vault;
 use crate::resources::Resources;
 use crate::sampler::QueryRng;
 
@@ -30,7 +29,7 @@ pub(crate) type Registered = Arc<RwLock<HashMap<String, Arc<dyn TableProvider>>>
 
 /// The vault, the tables, and DataFusion's session, in which queries run.
 pub(crate) struct Inner {
-    pub(crate) vault: Arc<Vault>,
+    pub(crate) vault: SharedVault,
     pub(crate) registered: Registered,
     /// A random name for the tables that this program registered.
     program: [u8; 16],
@@ -53,7 +52,7 @@ impl fmt::Debug for Inner {
 
 impl Inner {
     pub(crate) fn new(
-        vault: Arc<Vault>,
+        vault: SharedVault,
         registered: Registered,
         resources: Resources,
         site: Option<Arc<dyn Site>>,
@@ -226,7 +225,7 @@ mod tests {
             assert_eq!((count, kept() >= 2), (expected, true), "{table}");
         }
         let Inner { vault, registered, .. } = &*engine.inner;
-        let limited = Inner::new(Arc::clone(vault), Arc::clone(registered), within(1 << 30), None);
+        let limited = Inner::new(vault.clone(), Arc::clone(registered), within(1 << 30), None);
         let limited = Engine { inner: Arc::new(limited.unwrap()) };
         for _ in 0..2 {
             assert_eq!(asked(&limited).await, "4 10");

@@ -25,7 +25,6 @@ use crate::answer::Answer;
 use crate::catalog::{Catalog, Source, Table};
 use crate::dialect::QueryStatement;
 use crate::engine::session::Session;
-use crate::engine::vault_thread::at_vault;
 use crate::exec::source::OpenFiles;
 use crate::instance::Inner;
 use crate::instance::answer_cache::{Left, Repeat, SeenMoment};
@@ -67,7 +66,7 @@ impl Session {
         let look = move |vault: &Vault| as_before(&known, &inner, vault, &analyst, &statement);
         let was_seen = repeat.seen.is(self.inner.vault.moment());
         if !is_unchanged(&repeat, &self.inner, &self.analyst)
-            && !at_vault(&self.inner.vault, look).await.unwrap_or(false)
+            && !self.inner.vault.ask(look).await.unwrap_or(false)
         {
             // If anything is wrong, planning the query reports it.
             self.inner.repeats.forget(&self.analyst, &query.text);
@@ -123,7 +122,7 @@ impl Session {
         }
         let (analyst, of, asking) = (self.analyst.clone(), Arc::clone(&catalog), asked.clone());
         let found = move |vault: &Vault| vault.kept(&asking, &analyst, &of);
-        let Ok(kept) = at_vault(&self.inner.vault, found).await else { return };
+        let Ok(kept) = self.inner.vault.ask(found).await else { return };
         // Each draw must be the one that is shown, and the charges must be theirs.
         let mut paid = Vec::new();
         for one in &kept {

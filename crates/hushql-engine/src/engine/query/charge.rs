@@ -9,7 +9,6 @@ use super::choose::Planned;
 use super::prepare::{Quote, Ready};
 use super::request::ToKeep;
 use crate::engine::session::Session;
-use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::Prepared;
 use crate::ledger::{Charge, ChargeRequest, Vault};
@@ -67,12 +66,12 @@ impl Session {
             let (analyst, text) = (self.analyst.clone(), text.clone());
             let catalog = Arc::clone(planned.catalog());
             let shown = move |vault: &Vault| vault.replayed(&analyst, &text, &replayed, &catalog);
-            at_vault(&self.inner.vault, shown).await?;
+            self.inner.vault.ask(shown).await?;
         }
         let charge = match request {
             Some(request) => {
                 let request = ChargeRequest { statement: text.clone(), ..request };
-                Some(at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?)
+                Some(self.inner.vault.ask(move |vault| vault.charge(&request)).await?)
             }
             None => None,
         };

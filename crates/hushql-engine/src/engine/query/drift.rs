@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::engine::session::Session;
-use crate::engine::vault_thread::at_vault;
 use crate::exec::source::OpenFiles;
 use crate::ledger::Vault;
 
@@ -29,6 +28,6 @@ impl Session {
         let catalog = Arc::clone(catalog);
         let note = move |vault: &Vault| vault.note_drift(&tables, &analyst, &text, &catalog);
         // A failed note is not reported, because a failed statement has only one sentence.
-        let _ = at_vault(&self.inner.vault, note).await;
+        let _ = self.inner.vault.ask(note).await;
     }
 }

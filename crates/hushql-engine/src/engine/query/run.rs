@@ -23,7 +23,6 @@ use super::row_contents::RowsOf;
 use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Source, Table};
 use crate::engine::session::Session;
-use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::source::{Reading, encoded_draw};
 use crate::exec::{self, Collected, Drawn, Running};
@@ -165,7 +164,7 @@ impl Session {
     /// shown in any case.
     pub(super) async fn left_now(&self, names: BTreeSet<String>) -> Vec<(String, Spend)> {
         let analyst = self.analyst.clone();
-        let states = at_vault(&self.inner.vault, move |vault| vault.budgets_for(&analyst)).await;
+        let states = self.inner.vault.ask(move |vault| vault.budgets_for(&analyst)).await;
         let states = states.unwrap_or_default().into_iter();
         let states = states.map(|state| (state.budget.name, state.left));
         states.filter(|(name, _)| names.contains(name)).collect()
@@ -198,7 +197,7 @@ impl Session {
         }
         let analyst = self.analyst.clone();
         let keep = move |vault: &Vault| vault.keep_draws(&draws, &analyst, &text);
-        at_vault(&self.inner.vault, keep).await
+        Ok(self.inner.vault.ask(keep).await?)
     }
 
     /// Withholds an answer that was read from tables as public ones, if one of them is no longer

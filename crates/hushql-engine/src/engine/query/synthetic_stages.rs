@@ -29,7 +29,6 @@ use crate::dialect::SyntheticStatement;
 use crate::engine::attempts::Attempts;
 use crate::engine::planning_errors::unplanned_rows;
 use crate::engine::session::Session;
-use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::{self, PlannedTables, PreparedRows, ReadingLimits};
 use crate::ledger::{
@@ -288,7 +287,7 @@ impl Session {
         let DueRows { release, declared, request, cost: _ } = due;
         let text = statement.query.text.clone();
         let request = ChargeRequest { statement: text.clone(), ..request };
-        let charge = at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?;
+        let charge = self.inner.vault.ask(move |vault| vault.charge(&request)).await?;
         Ok(PaidRows { release, declared, prepared, charge, text, most_rows, memory })
     }
 

@@ -23,7 +23,9 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics, internal_err};
+use datafusion::common::{
+    DataFusionError, Result, ScalarValue, Statistics, internal_datafusion_err, internal_err,
+};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, Operator, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::expressions::Column;
@@ -38,7 +40,8 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 
-use crate::ledger::{Extent, LedgerEntry, OwnEntries, PAGE, Vault, VaultError, kind};
+use crate::exec::shared_vault::{AskError, SharedVault};
+use crate::ledger::{Extent, LedgerEntry, OwnEntries, PAGE, VaultError, kind};
 use crate::privacy::{Notion, Spend};
 
 /// The column that determines which pages are read.
@@ -120,7 +123,7 @@ pub(crate) fn vault_error(error: &DataFusionError) -> Option<VaultError> {
 /// The ledger of a vault, as of the creation of this table.
 #[derive(Debug)]
 pub(crate) struct LedgerTable {
-    vault: Arc<Vault>,
+    vault: SharedVault,
     extent: Extent,
     schema: SchemaRef,
     reader: Arc<str>,
@@ -136,7 +139,7 @@ impl LedgerTable {
     /// # Errors
     /// [`VaultError`] when the vault cannot be read.
     pub(crate) fn for_reader(
-        vault: &Arc<Vault>,
+        vault: &SharedVault,
         reader: &str,
         apart: bool,
     ) -> Result<Self, VaultError> {
@@ -145,7 +148,7 @@ impl LedgerTable {
         };
         let fields: Vec<Field> = COLUMNS.iter().map(field).collect();
         Ok(Self {
-            vault: Arc::clone(vault),
+            vault: vault.clone(),
             extent: vault.extent()?,
             schema: Arc::new(Schema::new(fields)),
             reader: reader.into(),
@@ -194,7 +197,7 @@ impl TableProvider for LedgerTable {
             None => (0..COLUMNS.len()).collect(),
         };
         let scan = Scan {
-            vault: Arc::clone(&self.vault),
+            vault: self.vault.clone(),
             extent: self.extent,
             reader: Arc::clone(&self.reader),
             schema: Arc::new(self.schema.project(&columns)?),
@@ -263,7 +266,7 @@ impl Range {
 /// Which entries and columns a scan reads, and how.
 #[derive(Debug, Clone)]
 struct Scan {
-    vault: Arc<Vault>,
+    vault: SharedVault,
     extent: Extent,
     reader: Arc<str>,
     /// Indices into [`COLUMNS`], with the schema of these columns.
@@ -330,12 +333,12 @@ impl Scan {
     /// The entries of one page that are in the range.
     async fn batch_of_entries(&mut self) -> Result<RecordBatch> {
         let at = if self.newest_first { self.range.last } else { self.range.first };
-        let (vault, extent) = (Arc::clone(&self.vault), self.extent);
+        let (vault, extent) = (self.vault.clone(), self.extent);
         let (range, newest_first, fetch) = (self.range, self.newest_first, self.fetch);
         let (texts, reader) = (self.columns.contains(&STATEMENT), Arc::clone(&self.reader));
         let mut own = self.own.take();
         // Waiting for the vault must not block other tasks.
-        let page = tokio::task::spawn_blocking(move || {
+        let page = vault.ask(move |vault| {
             let mut entries = vault.page(&extent, at)?;
             entries.retain(|entry| range.holds(entry.sequence));
             if newest_first {
@@ -360,11 +363,13 @@ impl Scan {
                 entries = own.next(entries);
             }
             entries.truncate(shown);
-            Ok::<_, VaultError>((entries, statements, own, read))
+            Ok((entries, statements, own, read))
         });
-        let page = page.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let (entries, statements, own, read) =
-            page.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let page = page.await.map_err(|error| match error {
+            AskError::Vault(error) => DataFusionError::External(Box::new(error)),
+            AskError::Ended => internal_datafusion_err!("a page of the ledger was not read"),
+        });
+        let (entries, statements, own, read) = page?;
         self.own = own;
         let Some(read) = read else {
             return internal_err!("a page of the ledger has entries");
@@ -528,7 +533,7 @@ mod tests {
     use super::*;
     use crate::catalog::{Budget, PerQuery, Privacy, Replay, Source, Table, Unit};
     use crate::exec::session_state;
-    use crate::ledger::{ChargeEntry, ChargeRequest, plan_hash};
+    use crate::ledger::{ChargeEntry, ChargeRequest, Vault, plan_hash};
     use crate::privacy::Loss;
 
     const ENTRIES: usize = 5_000;
@@ -555,7 +560,7 @@ mod tests {
         assert!(paid.is_ok(), "{paid:?}");
     }
 
-    fn vault() -> (TempDir, Arc<Vault>) {
+    fn vault() -> (TempDir, SharedVault) {
         let folder = tempfile::tempdir().unwrap();
         let vault = Vault::init(folder.path().join("study.db")).unwrap();
         let table = Table {
@@ -576,7 +581,7 @@ mod tests {
         };
         vault.create_budget(&budget).unwrap();
         charge(&vault, ENTRIES);
-        (folder, Arc::new(vault))
+        (folder, SharedVault::new(vault))
     }
 
     fn context(table: Arc<dyn TableProvider>) -> SessionContext {

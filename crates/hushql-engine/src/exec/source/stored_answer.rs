@@ -25,6 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::file_columns::schema_of_columns;
 use crate::catalog::{Column, RESERVED};
 use crate::error::Error;
+use crate::exec::shared_vault::SharedVault;
 use crate::ledger::Vault;
 
 /// Rows, each batch with the errors of its columns.
@@ -135,11 +136,11 @@ fn error_name(column: usize) -> String {
 /// # Errors
 /// [`Error::Catalog`] for a type that this version does not know.
 pub(crate) fn stored(
-    vault: &Arc<Vault>,
+    vault: &SharedVault,
     sequence: i64,
     columns: &[Column],
 ) -> Result<Arc<dyn TableProvider>, Error> {
-    let (vault, schema) = (Arc::clone(vault), schema_of_columns(columns)?);
+    let (vault, schema) = (vault.clone(), schema_of_columns(columns)?);
     Ok(Arc::new(StoredAnswer { vault, sequence, schema }))
 }
 
@@ -169,7 +170,7 @@ pub(crate) fn schema_of_answer(columns: &[Column]) -> Result<SchemaRef, Error> {
 
 #[derive(Debug)]
 struct StoredAnswer {
-    vault: Arc<Vault>,
+    vault: SharedVault,
     sequence: i64,
     schema: SchemaRef,
 }
