@@ -63,8 +63,8 @@ use self::repl::Start;
 const STACK: usize = 96 << 20;
 
 /// Decides where the private parts of statements run. It gets the builder of each engine that opens
-/// a vault for queries, and returns the builder to use, or an error sentence. It is called within the
-/// runtime.
+/// a vault for queries, and returns the builder to use, or an error sentence. It is called within
+/// the runtime.
 pub type Placing<'a> = &'a (dyn Fn(EngineBuilder) -> Result<EngineBuilder, String> + Sync);
 
 /// Runs the task that the arguments describe.

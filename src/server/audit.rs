@@ -23,7 +23,7 @@ use hushql::Receipt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::statement_kind::holds_password;
+use super::statement_kind::StatementText;
 
 /// The log.
 #[derive(Debug)]
@@ -92,11 +92,11 @@ impl Audit {
     pub(super) fn statement(
         &self,
         role: &str,
-        statement: &str,
+        statement: &StatementText,
         code: &str,
         receipt: Option<&Receipt>,
     ) -> io::Result<()> {
-        let text = (!holds_password(statement)).then(|| hash(statement.as_bytes()));
+        let text = (!statement.holds_password).then(|| hash(statement.sql.as_bytes()));
         self.log().append(json!({
             "event": "statement",
             "role": role,
@@ -154,6 +154,10 @@ impl AuditLog {
 mod tests {
     use super::*;
 
+    fn asked(number: usize) -> StatementText {
+        StatementText::of(&format!("SELECT {number}"))
+    }
+
     fn lines(path: &Path) -> Vec<Value> {
         let text = std::fs::read_to_string(path).unwrap();
         let mut before = String::new();
@@ -171,7 +175,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for sql in ["SELECT 1", "CREATE ROLE lab PASSWORD 'correct horse'", "SELECT 2"] {
-            Audit::open(&path).unwrap().statement("lab", sql, "00000", None).unwrap();
+            let log = Audit::open(&path).unwrap();
+            log.statement("lab", &StatementText::of(sql), "00000", None).unwrap();
         }
         let log = Audit::open(&path).unwrap();
         log.log_in("lab", Some([10, 0, 0, 7].into()), "28P01").unwrap();
@@ -187,10 +192,10 @@ mod tests {
     fn a_line_that_breaks_off_ends_at_the_next_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        Audit::open(&path).unwrap().statement("lab", "SELECT 1", "00000", None).unwrap();
+        Audit::open(&path).unwrap().statement("lab", &asked(1), "00000", None).unwrap();
         let whole = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{whole}{{\"at\":17")).unwrap();
-        Audit::open(&path).unwrap().statement("lab", "SELECT 2", "00000", None).unwrap();
+        Audit::open(&path).unwrap().statement("lab", &asked(2), "00000", None).unwrap();
         let lines = lines(&path);
         assert!(lines.len() == 3 && lines[1].is_null() && !lines[2].is_null());
     }
@@ -202,12 +207,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let log = Audit::open(&path).unwrap();
-        log.statement("lab", "SELECT 1", "00000", None).unwrap();
+        log.statement("lab", &asked(1), "00000", None).unwrap();
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let file = std::mem::replace(&mut log.log().file, full);
-        assert!(log.statement("lab", "SELECT 2", "00000", None).is_err());
+        assert!(log.statement("lab", &asked(2), "00000", None).is_err());
         log.log().file = file;
-        log.statement("lab", "SELECT 3", "00000", None).unwrap();
+        log.statement("lab", &asked(3), "00000", None).unwrap();
         assert_eq!(lines(&path).len(), 2);
     }
 

@@ -16,7 +16,7 @@ use super::connections::{House, Seat, count};
 use super::encode::{EncodedRows, EncodedTable};
 use super::reply::{Reply, Said};
 use super::sqlstate::said;
-use super::statement_kind::SETTINGS;
+use super::statement_kind::{SETTINGS, StatementText};
 
 /// Why a statement has no result.
 #[derive(Debug)]
@@ -50,9 +50,11 @@ fn after_the_charge(failed: Failed) -> Failed {
 /// A prepared statement.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
-    pub(super) sql: String,
+    pub(super) text: Arc<StatementText>,
     /// The types of its parameters.
     pub(super) types: Vec<u32>,
+    /// For each parameter, whether it is the fraction of a quantile.
+    pub(super) fractions: Vec<bool>,
 }
 
 /// What a portal runs.
@@ -63,14 +65,14 @@ pub(super) enum PortalSource {
     /// Rows that cost nothing and are already computed.
     Rows { table: EncodedTable, tag: &'static str },
     /// Any other statement.
-    Text(String),
+    Text(Arc<StatementText>),
 }
 
 /// A portal: a statement with its parameters. It runs once; its answer is kept, and sent page by
 /// page.
 #[derive(Debug)]
 pub(super) struct Portal {
-    pub(super) sql: String,
+    pub(super) text: Arc<StatementText>,
     pub(super) source: PortalSource,
     /// Its columns; `None` if it has none.
     pub(super) schema: Option<SchemaRef>,
@@ -185,7 +187,7 @@ impl Desk {
     }
 
     /// Records the outcome of a statement.
-    pub(super) fn record(&self, statement: &str, code: &str, answer: Option<&Answer>) {
+    pub(super) fn record(&self, statement: &StatementText, code: &str, answer: Option<&Answer>) {
         count(&self.house.counts.statements);
         if let Some(audit) = &self.house.audit {
             let role = self.role.as_deref().unwrap_or("owner");

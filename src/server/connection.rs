@@ -22,7 +22,7 @@ use super::reply::{Reply, Said};
 use super::simple::{self, said_of};
 use super::socket::{Channel, Socket};
 use super::sqlstate::{hinted, said};
-use super::statement_kind::{SETTINGS, StatementKind, kind};
+use super::statement_kind::{SETTINGS, StatementKind, StatementText};
 
 /// The time limit for logging in.
 const TO_LOG_IN: Duration = Duration::from_secs(15);
@@ -333,23 +333,24 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
             }
             Message::Parse { name, sql, types } => {
                 let done = extended::parse(desk, name, &sql, types);
-                done.map_err(|failed| (failed, sql))
+                done.map_err(|failed| (failed, Some(Arc::new(StatementText::of(&sql)))))
             }
             Message::Bind(bind) => {
-                let sql = desk.statements.get(&bind.statement).map(|known| known.sql.clone());
-                extended::bind(desk, bind).map_err(|failed| (failed, sql.unwrap_or_default()))
+                let text =
+                    desk.statements.get(&bind.statement).map(|known| Arc::clone(&known.text));
+                extended::bind(desk, bind).map_err(|failed| (failed, text))
             }
             Message::Describe(named, name) => {
-                let sql = desk.statements.get(&name).map(|known| known.sql.clone());
+                let text = desk.statements.get(&name).map(|known| Arc::clone(&known.text));
                 let done = extended::describe(desk, named, &name);
-                done.map_err(|failed| (failed, sql.unwrap_or_default()))
+                done.map_err(|failed| (failed, text))
             }
             Message::Execute { portal, rows } => {
-                let sql = desk.portals.get(&portal).map(|known| known.sql.clone());
+                let text = desk.portals.get(&portal).map(|known| Arc::clone(&known.text));
                 match extended::execute(desk, &portal, rows) {
                     // An answer that was paid for is sent immediately.
                     Ok(()) => send(channel, &mut desk.reply).map(Ok)?,
-                    Err(failed) => Err((failed, sql.unwrap_or_default())),
+                    Err(failed) => Err((failed, text)),
                 }
             }
             Message::Close(named, name) => {
@@ -360,7 +361,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
             Message::Sync => {
                 skips = false;
                 if !desk.in_transaction {
-                    desk.portals.retain(|_, portal| is_cursor(&portal.sql));
+                    desk.portals.retain(|_, portal| is_cursor(&portal.text));
                 }
                 let in_transaction = desk.in_transaction;
                 desk.reply.ready(in_transaction);
@@ -376,9 +377,10 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
                 )));
             }
         };
-        if let Err((failed, sql)) = done {
-            let said = said_of(failed, &sql, desk.role.is_none());
-            desk.record(&sql, &said.code, None);
+        if let Err((failed, text)) = done {
+            let text = text.unwrap_or_else(|| Arc::new(StatementText::of("")));
+            let said = said_of(failed, &text.sql, desk.role.is_none());
+            desk.record(&text, &said.code, None);
             desk.error(&said);
             skips = true;
             // The rest is skipped, including a Flush. A client that waited for this message before
@@ -394,6 +396,6 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
 }
 
 /// Whether a portal was declared as a cursor, which outlives its statement.
-fn is_cursor(sql: &str) -> bool {
-    matches!(kind(sql), StatementKind::Declare(..))
+fn is_cursor(text: &StatementText) -> bool {
+    matches!(text.kind, StatementKind::Declare(..))
 }

@@ -12,6 +12,8 @@
 //! Execute               charged, drawn, encoded, kept
 //! ```
 
+use std::sync::Arc;
+
 use hushql::{Error, Value, split_statements};
 
 use super::catalog;
@@ -24,7 +26,7 @@ use super::parameters;
 use super::run::{StatementOutcome, may_hold, may_store, run};
 use super::simple::{answered, complete};
 use super::sqlstate::{after_charge, said};
-use super::statement_kind::{self, StatementKind, kind};
+use super::statement_kind::{self, StatementKind, StatementText};
 
 /// The most bytes of a prepared statement, and of all prepared statements of a connection.
 const MOST_BYTES: usize = 1 << 20;
@@ -40,7 +42,7 @@ pub(super) fn parse(
     if sql.len() > MOST_BYTES {
         return Err(said("54000", "a prepared statement has at most 1 MiB").into());
     }
-    let kept: usize = desk.statements.values().map(|known| known.sql.len()).sum();
+    let kept: usize = desk.statements.values().map(|known| known.text.sql.len()).sum();
     if kept + sql.len() > MOST_BYTES_TOGETHER {
         return Err(
             said("54000", "the prepared statements of a connection have at most 16 MiB").into()
@@ -50,26 +52,29 @@ pub(super) fn parse(
     if statements.len() > 1 {
         return Err(said("42601", "a prepared statement is one statement").into());
     }
-    let sql = statements.first().map_or("", |statement| statement.text()).to_owned();
+    let sql = statements.first().map_or("", |statement| statement.text());
     if !name.is_empty() && desk.statements.contains_key(&name) {
         return Err(said("42P05", format!("the statement {name} exists already")).into());
     }
     if desk.statements.len() >= MOST_STATEMENTS {
         return Err(said("54000", "a connection has at most 1000 prepared statements").into());
     }
-    let count = statement_kind::parameters(&sql);
+    let tokens = statement_kind::tokens(sql);
+    let count = statement_kind::parameters(&tokens);
     if count > 1_000 {
         return Err(said("54023", "a statement has at most 1000 parameters").into());
     }
     let known = match types.iter().take(count).filter(|kind| **kind != 0).count() < count {
-        true => parameter_types::inferred(&sql, &desk.session.schemas()?),
+        true => parameter_types::inferred(&tokens, &desk.session.schemas()?),
         false => Vec::new(),
     };
     types.resize(count.max(types.len()), 0);
     for (i, kind) in types.iter_mut().enumerate().filter(|(_, kind)| **kind == 0) {
         *kind = known.get(i).copied().flatten().unwrap_or(kinds::TEXT);
     }
-    desk.statements.insert(name, Statement { sql, types });
+    let text = Arc::new(StatementText::of_tokens(sql, &tokens));
+    let fractions = parameter_types::fractions(&tokens);
+    desk.statements.insert(name, Statement { text, types, fractions });
     desk.reply.parsed();
     Ok(())
 }
@@ -83,7 +88,7 @@ fn statement(desk: &Desk, name: &str) -> Result<Statement, Failed> {
 /// Makes a portal: the parameters become literals, and a query is planned with them.
 pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
     let Bind { portal, statement: name, formats, values, results } = bind;
-    let Statement { sql, types } = statement(desk, &name)?;
+    let Statement { text, types, .. } = statement(desk, &name)?;
     if !portal.is_empty() && desk.portals.contains_key(&portal) {
         return Err(said("42P03", format!("the portal {portal} exists already")).into());
     }
@@ -98,17 +103,17 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
         .map(|((kind, format), value)| parameters::value(*kind, *format, value.as_deref()))
         .collect::<Result<Vec<Value>, String>>()
         .map_err(|why| said("22P02", why))?;
-    if matches!(kind(&sql), StatementKind::Fetch { .. }) && results.contains(&1) {
+    if matches!(text.kind, StatementKind::Fetch { .. }) && results.contains(&1) {
         // The rows of a cursor are already encoded as text. Refused here, the cursor does not move.
         return Err(said("0A000", "the rows of a cursor come as text").into());
     }
-    let (source, schema) = source(desk, &sql, values)?;
+    let (source, schema) = source(desk, &text, values)?;
     let columns = schema.as_ref().map_or(0, |schema| schema.fields().len());
     let formats = match schema {
         Some(_) => encode::formats(&results, columns).map_err(|why| said("08P01", why))?,
         None => Vec::new(),
     };
-    desk.portals.insert(portal, Portal { sql, source, schema, formats, stored: None });
+    desk.portals.insert(portal, Portal { text, source, schema, formats, stored: None });
     desk.reply.bound();
     Ok(())
 }
@@ -116,9 +121,14 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
 type Sourced = (PortalSource, Option<arrow::datatypes::SchemaRef>);
 
 /// What a statement with these parameters runs, and its columns.
-fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Failed> {
+fn source(
+    desk: &mut Desk,
+    text: &Arc<StatementText>,
+    values: Vec<Value>,
+) -> Result<Sourced, Failed> {
     let is_plain = values.is_empty();
-    match kind(sql) {
+    let sql = text.sql.as_str();
+    match &text.kind {
         StatementKind::Query => {
             let answered = if is_plain {
                 catalog::answer(desk, sql)?
@@ -134,7 +144,7 @@ fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Fai
             Ok((PortalSource::Query(Box::new(query)), Some(schema)))
         }
         _ if !is_plain => Err(said("42P02", "only queries take parameters").into()),
-        StatementKind::Free | StatementKind::Setting(_) => match run(desk, sql)? {
+        StatementKind::Free | StatementKind::Setting(_) => match run(desk, text)? {
             StatementOutcome::Rows { table, tag, .. } => {
                 let schema = Some(table.schema.clone());
                 Ok((PortalSource::Rows { table, tag }, schema))
@@ -142,24 +152,24 @@ fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Fai
             _ => Err(said("XX000", "the server does not know this result").into()),
         },
         StatementKind::Fetch { cursor, moves: false, .. } => {
-            let portal = desk.portals.get(&cursor);
+            let portal = desk.portals.get(cursor);
             let schema = portal.and_then(|portal| portal.schema.clone());
             let missing = || said("34000", format!("there is no cursor {cursor}"));
-            Ok((PortalSource::Text(sql.to_owned()), Some(schema.ok_or_else(missing)?)))
+            Ok((PortalSource::Text(Arc::clone(text)), Some(schema.ok_or_else(missing)?)))
         }
-        _ => Ok((PortalSource::Text(sql.to_owned()), None)),
+        _ => Ok((PortalSource::Text(Arc::clone(text)), None)),
     }
 }
 
 /// The columns of a statement with example values for its parameters.
 fn described(
     desk: &mut Desk,
-    sql: &str,
+    text: &Arc<StatementText>,
     mut values: Vec<Value>,
 ) -> Result<Option<arrow::datatypes::SchemaRef>, Failed> {
     // Each value may have to be replaced twice, for the two ends of a range.
     for _ in 0..values.len().saturating_mul(2) {
-        match source(desk, sql, values.clone()) {
+        match source(desk, text, values.clone()) {
             Err(Failed::Engine(Error::Refused(refusal))) => match nearer(&refusal, &values) {
                 Some((at, other)) => values[at] = other,
                 None => return Err(Failed::Engine(Error::Refused(refusal))),
@@ -167,7 +177,7 @@ fn described(
             done => return Ok(done?.1),
         }
     }
-    Ok(source(desk, sql, values)?.1)
+    Ok(source(desk, text, values)?.1)
 }
 
 /// Describes a statement or a portal, without a charge.
@@ -178,16 +188,16 @@ pub(super) fn describe(
 ) -> Result<(), Failed> {
     match named {
         StatementOrPortal::Statement => {
-            let Statement { sql, types } = statement(desk, name)?;
+            let Statement { text, types, fractions } = statement(desk, name)?;
             // The columns depend on the types of parameters, not on their values.
-            let values = examples(&types, &parameter_types::fractions(&sql));
-            let schema = match kind(&sql) {
-                StatementKind::Query => catalog::columns(desk, &sql, &values)?,
+            let values = examples(&types, &fractions);
+            let schema = match text.kind {
+                StatementKind::Query => catalog::columns(desk, &text.sql, &values)?,
                 _ => None,
             };
             let schema = match schema {
                 Some(schema) => Some(schema),
-                None => described(desk, &sql, values)?,
+                None => described(desk, &text, values)?,
             };
             desk.reply.parameters(&types);
             match schema {
@@ -217,17 +227,17 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
     if portal.stored.is_none() {
         may_store(desk)?;
         let Some(portal) = desk.portals.get(name) else { return Ok(()) };
-        let (sql, source, formats) =
-            (portal.sql.clone(), portal.source.clone(), portal.formats.clone());
+        let (asked, source, formats) =
+            (Arc::clone(&portal.text), portal.source.clone(), portal.formats.clone());
         let schema = portal.schema.clone();
         let (table, tag) = match source {
             PortalSource::Rows { table, tag } => {
-                desk.record(&sql, "00000", None);
+                desk.record(&asked, "00000", None);
                 (table, tag)
             }
             PortalSource::Query(query) => {
                 let answer = desk.queried(async move { query.execute().await })?;
-                desk.record(&sql, "00000", Some(&answer));
+                desk.record(&asked, "00000", Some(&answer));
                 answer.remarks().for_each(|remark| desk.notice(remark));
                 // The columns must be those that were described, even if settings have changed
                 // since.
@@ -235,7 +245,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
                 let with = schema.is_some_and(|schema| schema.fields().len() != fields);
                 (encode::EncodedTable::of(&answer, with).map_err(|_| after_charge())?, "SELECT")
             }
-            PortalSource::Text(sql) => return text(desk, name, &sql),
+            PortalSource::Text(other) => return run_text(desk, name, &other),
         };
         let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
         if let Some(portal) = desk.portals.get_mut(name) {
@@ -257,14 +267,14 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
 }
 
 /// Runs a statement that was described as having no columns.
-fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
-    match run(desk, sql)? {
+fn run_text(desk: &mut Desk, name: &str, text: &StatementText) -> Result<(), Failed> {
+    match run(desk, text)? {
         outcome @ (StatementOutcome::Nothing
         | StatementOutcome::Done(_)
         | StatementOutcome::Declared(_)
-        | StatementOutcome::Copied { .. }) => answered(desk, sql, outcome)?,
+        | StatementOutcome::Copied { .. }) => answered(desk, text, outcome)?,
         StatementOutcome::Rows { table, tag, answer } => {
-            desk.record(sql, "00000", answer.as_ref());
+            desk.record(text, "00000", answer.as_ref());
             if let Some(answer) = &answer {
                 answer.remarks().for_each(|remark| desk.notice(remark));
             }
@@ -290,7 +300,7 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
     }
     // A portal runs only once.
     if let Some(portal) = desk.portals.get_mut(name) {
-        portal.source = PortalSource::Text(String::new());
+        portal.source = PortalSource::Text(Arc::new(StatementText::of("")));
     }
     Ok(())
 }

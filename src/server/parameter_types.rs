@@ -12,11 +12,10 @@
 use hushql::TableSchema;
 
 use super::encode::{kind, kinds};
-use super::statement_kind::{Token, tokens};
+use super::statement_kind::Token;
 
 /// The inferred types of parameters.
-pub(super) fn inferred(sql: &str, tables: &[TableSchema]) -> Vec<Option<u32>> {
-    let tokens = tokens(sql);
+pub(super) fn inferred(tokens: &[Token], tables: &[TableSchema]) -> Vec<Option<u32>> {
     let mut types: Vec<Option<u32>> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let Token::Parameter(n @ 1..=1_000) = token else { continue };
@@ -26,15 +25,14 @@ pub(super) fn inferred(sql: &str, tables: &[TableSchema]) -> Vec<Option<u32>> {
         if let Some(place) = types.get_mut(n - 1)
             && place.is_none()
         {
-            *place = around(&tokens, at, tables);
+            *place = around(tokens, at, tables);
         }
     }
     types
 }
 
 /// For each parameter, whether it is the fraction of a quantile.
-pub(super) fn fractions(sql: &str) -> Vec<bool> {
-    let tokens = tokens(sql);
+pub(super) fn fractions(tokens: &[Token]) -> Vec<bool> {
     let mut fractions = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let Token::Parameter(n @ 1..=1_000) = token else { continue };
@@ -42,8 +40,8 @@ pub(super) fn fractions(sql: &str) -> Vec<bool> {
             fractions.resize(*n, false);
         }
         if let Some(place) = fractions.get_mut(n - 1) {
-            *place |= argument(&tokens, at)
-                .is_some_and(|(function, index)| is_fraction(&tokens, at, function, index));
+            *place |= argument(tokens, at)
+                .is_some_and(|(function, index)| is_fraction(tokens, at, function, index));
         }
     }
     fractions
@@ -231,6 +229,7 @@ fn named(name: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::statement_kind::tokens;
     use super::*;
 
     #[test]
@@ -257,7 +256,7 @@ mod tests {
             ("SELECT CLAMP(age, $1, $2)", vec![Some(age), Some(age)]),
             ("SELECT age + $1, COALESCE(age, $2)", vec![Some(age), Some(age)]),
         ] {
-            assert_eq!(inferred(sql, &tables), expected, "{sql}");
+            assert_eq!(inferred(&tokens(sql), &tables), expected, "{sql}");
         }
     }
     /// A driver sends 0 for 0.5 if it is told that a parameter is an integer.
@@ -281,10 +280,13 @@ mod tests {
             ("SELECT round(price, $1), HISTOGRAM(price, $2)", vec![whole; 2]),
             ("SELECT substr(status, $1, $2), left(status, $3)", vec![whole; 3]),
         ] {
-            assert_eq!(inferred(sql, &tables), expected, "{sql}");
+            assert_eq!(inferred(&tokens(sql), &tables), expected, "{sql}");
         }
-        assert_eq!(fractions("SELECT QUANTILE(x, $2) WHERE y > $1"), [false, true]);
-        assert_eq!(fractions("SELECT PERCENTILE_CONT($1) WITHIN GROUP (ORDER BY x)"), [true]);
-        assert_eq!(fractions("SELECT CLAMP(x, $1, $2), QUANTILE($3, 0.5)"), [false; 3]);
+        assert_eq!(fractions(&tokens("SELECT QUANTILE(x, $2) WHERE y > $1")), [false, true]);
+        assert_eq!(
+            fractions(&tokens("SELECT PERCENTILE_CONT($1) WITHIN GROUP (ORDER BY x)")),
+            [true]
+        );
+        assert_eq!(fractions(&tokens("SELECT CLAMP(x, $1, $2), QUANTILE($3, 0.5)")), [false; 3]);
     }
 }

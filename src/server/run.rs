@@ -12,7 +12,7 @@ use super::client::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, PortalSource,
 use super::encode::{self, EncodedTable};
 use super::run_texts::texts;
 use super::sqlstate::{after_charge, hinted, said};
-use super::statement_kind::{Copied, SETTINGS, StatementKind, kind};
+use super::statement_kind::{Copied, SETTINGS, StatementKind, StatementText};
 
 /// The result of a statement.
 #[derive(Debug)]
@@ -32,9 +32,10 @@ pub(super) enum StatementOutcome {
 }
 
 /// Runs a statement.
-pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed> {
+pub(super) fn run(desk: &mut Desk, text: &StatementText) -> Result<StatementOutcome, Failed> {
     let done = |tag: &str| Ok(StatementOutcome::Done(tag.to_owned()));
-    match kind(sql) {
+    let sql = text.sql.as_str();
+    match &text.kind {
         StatementKind::Empty => Ok(StatementOutcome::Nothing),
         StatementKind::Begin => {
             desk.in_transaction = true;
@@ -52,10 +53,10 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed
             done(tag)
         }
         StatementKind::Savepoint(tag) => done(tag),
-        StatementKind::Set(name, value) => set(desk, &name, value),
+        StatementKind::Set(name, value) => set(desk, name, value.clone()),
         StatementKind::Reset(name) => {
             match name {
-                Some(name) => drop(desk.settings.remove(&name)),
+                Some(name) => drop(desk.settings.remove(name)),
                 None => desk.settings.clear(),
             }
             done("RESET")
@@ -65,7 +66,7 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed
                 ("is_superuser", None) => "on".to_owned(),
                 (name, _) => desk.setting(name),
             };
-            let table = texts(&[(&name, vec![value])])?;
+            let table = texts(&[(name, vec![value])])?;
             Ok(StatementOutcome::Rows { table, tag: "SHOW", answer: None })
         }
         // Plans, sequences and temporary tables do not exist here. The rows of portals are paid
@@ -79,26 +80,27 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed
         }
         StatementKind::Deallocate(name) => {
             match name {
-                Some(name) => drop(desk.statements.remove(&name)),
+                Some(name) => drop(desk.statements.remove(name)),
                 None => desk.statements.clear(),
             }
             done("DEALLOCATE")
         }
         StatementKind::Unlisten => done("UNLISTEN"),
-        StatementKind::Declare(name, query) => declare(desk, sql, name, &query),
-        StatementKind::Fetch { cursor, rows, moves } => fetch(desk, cursor, rows, moves),
+        StatementKind::Declare(name, query) => declare(desk, text, name.clone(), query),
+        StatementKind::Fetch { cursor, rows, moves } => fetch(desk, cursor.clone(), *rows, *moves),
         StatementKind::Close(name) => {
             match name {
-                Some(name) => drop(desk.portals.remove(&name)),
+                Some(name) => drop(desk.portals.remove(name)),
                 None => desk.portals.clear(),
             }
             done("CLOSE CURSOR")
         }
         StatementKind::Copy(query, how) => {
-            if let Some(table) = catalog::answer(desk, &query)? {
+            let how = *how;
+            if let Some(table) = catalog::answer(desk, query)? {
                 return Ok(StatementOutcome::Copied { table, how, answer: None });
             }
-            let answer = query_answer(desk, &query)?;
+            let answer = query_answer(desk, query)?;
             let table = shown(desk, &answer)?;
             Ok(StatementOutcome::Copied { table, how, answer: Some(answer) })
         }
@@ -111,9 +113,9 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed
             Ok(StatementOutcome::Rows { table, tag: "SELECT", answer: Some(answer) })
         }
         StatementKind::Free | StatementKind::Other => {
-            let tag = tag(sql);
-            let (session, text) = (desk.session.clone(), sql.to_owned());
-            match desk.charged(async move { session.execute(&text).await })? {
+            let tag = tag(&text.words);
+            let (session, asked) = (desk.session.clone(), sql.to_owned());
+            match desk.charged(async move { session.execute(&asked).await })? {
                 Output::Answer(answer) => {
                     let table = EncodedTable::of(&answer, false).map_err(|_| after_charge())?;
                     Ok(StatementOutcome::Rows { table, tag, answer: Some(answer) })
@@ -124,7 +126,7 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed
                 }
                 Output::Done(sentence) => {
                     desk.notice(sentence);
-                    Ok(StatementOutcome::Done(words(sql)))
+                    Ok(StatementOutcome::Done(text.words.clone()))
                 }
                 _ => Err(said("XX000", "the server does not know this result").into()),
             }
@@ -150,22 +152,13 @@ fn explained(text: &str, tag: &'static str) -> Result<StatementOutcome, Failed> 
 }
 
 /// The tag of a statement that answers with rows.
-fn tag(sql: &str) -> &'static str {
-    let first: String = words(sql).chars().take_while(|c| c.is_alphabetic()).collect();
+fn tag(words: &str) -> &'static str {
+    let first: String = words.chars().take_while(|c| c.is_alphabetic()).collect();
     match first.as_str() {
         "EXPLAIN" => "EXPLAIN",
         "SHOW" | "DESCRIBE" | "ALTER" => "SHOW",
         _ => "SELECT",
     }
-}
-
-/// The first two words of a statement.
-fn words(sql: &str) -> String {
-    let words = super::statement_kind::tokens(sql).into_iter().map_while(|token| match token {
-        super::statement_kind::Token::Word(word) => Some(word.to_uppercase()),
-        _ => None,
-    });
-    words.take(2).collect::<Vec<_>>().join(" ")
 }
 
 /// Settings whose values are checked, with the allowed values. All other settings take any value,
@@ -229,7 +222,7 @@ fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<StatementOu
 /// Declares a cursor: a portal whose rows are computed when it is declared.
 fn declare(
     desk: &mut Desk,
-    sql: &str,
+    text: &StatementText,
     name: String,
     query: &str,
 ) -> Result<StatementOutcome, Failed> {
@@ -249,10 +242,11 @@ fn declare(
     if let Some(answer) = &answer {
         answer.remarks().for_each(|remark| desk.notice(remark));
     }
+    let text = Arc::new(text.clone());
     let portal = Portal {
-        sql: sql.to_owned(),
         schema: Some(Arc::clone(&table.schema)),
-        source: PortalSource::Text(sql.to_owned()),
+        source: PortalSource::Text(Arc::clone(&text)),
+        text,
         formats,
         stored: Some(Stored { rows, tag: "SELECT", sent: 0 }),
     };

@@ -13,6 +13,7 @@ use super::encode;
 use super::reply::Said;
 use super::run::{StatementOutcome, run};
 use super::sqlstate::{after_charge, said, told};
+use super::statement_kind::StatementText;
 
 /// Runs the statements of a text, and tells the client that the server is ready for the next text.
 ///
@@ -30,7 +31,7 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
                 desk.reply.nothing_asked();
             }
             for (at, statement) in statements.iter().enumerate() {
-                let sql = statement.text();
+                let sql = &StatementText::of(statement.text());
                 // For the first statement, this was checked when the message came.
                 if at > 0 && (desk.house.is_stopping() || desk.may_go_on().is_err()) {
                     desk.error(&said("57P01", "the rest of this message is not run any more"));
@@ -65,24 +66,24 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
 /// Encodes the result of a statement.
 pub(super) fn answered(
     desk: &mut Desk,
-    sql: &str,
+    text: &StatementText,
     outcome: StatementOutcome,
 ) -> Result<(), Failed> {
     let unencoded = |_| Failed::Said(after_charge());
     match outcome {
         StatementOutcome::Nothing => desk.reply.nothing_asked(),
         StatementOutcome::Done(tag) => {
-            desk.record(sql, "00000", None);
+            desk.record(text, "00000", None);
             desk.reply.complete(&tag);
         }
         StatementOutcome::Declared(answer) => {
-            desk.record(sql, "00000", answer.as_ref());
+            desk.record(text, "00000", answer.as_ref());
             desk.reply.complete("DECLARE CURSOR");
         }
         StatementOutcome::Rows { table, tag, answer } => {
             let formats = vec![0; table.schema.fields().len()];
             let rows = encode::rows(&table, &formats).map_err(unencoded)?;
-            desk.record(sql, "00000", answer.as_ref());
+            desk.record(text, "00000", answer.as_ref());
             if let Some(answer) = &answer {
                 answer.remarks().for_each(|remark| desk.notice(remark));
             }
@@ -93,7 +94,7 @@ pub(super) fn answered(
         StatementOutcome::Copied { table, how, answer } => {
             let mut lines = super::reply::Reply::default();
             copy::write(&table, how, &mut lines).map_err(unencoded)?;
-            desk.record(sql, "00000", answer.as_ref());
+            desk.record(text, "00000", answer.as_ref());
             if let Some(answer) = &answer {
                 answer.remarks().for_each(|remark| desk.notice(remark));
             }

@@ -175,9 +175,40 @@ pub(super) const SETTINGS: [(&str, &str); 30] = [
     ("transaction_read_only", "off"),
 ];
 
+/// A statement, with what its tokens say of it. The tokens themselves are not kept, because they
+/// can be many times larger than the text.
+#[derive(Debug, Clone)]
+pub(super) struct StatementText {
+    pub(super) sql: String,
+    pub(super) kind: StatementKind,
+    /// Its first two words, in upper case.
+    pub(super) words: String,
+    /// Whether it may hold a password; then nothing of it is recorded.
+    pub(super) holds_password: bool,
+}
+
+impl StatementText {
+    pub(super) fn of(sql: &str) -> Self {
+        Self::of_tokens(sql, &tokens(sql))
+    }
+
+    /// As [`StatementText::of`], for a text whose tokens are known.
+    pub(super) fn of_tokens(sql: &str, tokens: &[Token]) -> Self {
+        let upper = tokens.iter().map_while(|token| match token {
+            Token::Word(word) => Some(word.to_uppercase()),
+            Token::Name(_) | Token::Text(_) | Token::Parameter(_) | Token::Sign(_) => None,
+        });
+        Self {
+            sql: sql.to_owned(),
+            kind: kind(sql, tokens),
+            words: upper.take(2).collect::<Vec<_>>().join(" "),
+            holds_password: holds_password(tokens),
+        }
+    }
+}
+
 /// The kind of a statement.
-pub(super) fn kind(text: &str) -> StatementKind {
-    let tokens = tokens(text);
+fn kind(text: &str, tokens: &[Token]) -> StatementKind {
     let word = |n: usize| match tokens.get(n) {
         Some(Token::Word(word)) => word.as_str(),
         _ => "",
@@ -199,12 +230,12 @@ pub(super) fn kind(text: &str) -> StatementKind {
         ("release", second) if second != "table" || tokens.len() == 2 => {
             StatementKind::Savepoint("RELEASE")
         }
-        ("set", _) => set(&tokens),
+        ("set", _) => set(tokens),
         ("reset", "all") => StatementKind::Reset(None),
-        ("reset", _) => StatementKind::Reset(setting_name(&tokens, 1).map(|(name, _)| name)),
+        ("reset", _) => StatementKind::Reset(setting_name(tokens, 1).map(|(name, _)| name)),
         ("show", "transaction") => StatementKind::Setting("transaction_isolation".to_owned()),
         ("show", "time") if word(2) == "zone" => StatementKind::Setting("timezone".to_owned()),
-        ("show", _) => match setting_name(&tokens, 1) {
+        ("show", _) => match setting_name(tokens, 1) {
             Some((name, _)) if SETTINGS.iter().any(|(known, _)| *known == name) => {
                 StatementKind::Setting(name)
             }
@@ -219,11 +250,11 @@ pub(super) fn kind(text: &str) -> StatementKind {
             StatementKind::Deallocate(name(at).filter(|_| word(at) != "all"))
         }
         ("unlisten", _) => StatementKind::Unlisten,
-        ("declare", _) => declare(text, &tokens),
-        ("fetch", _) => fetch(&tokens, false),
-        ("move", _) => fetch(&tokens, true),
+        ("declare", _) => declare(text, tokens),
+        ("fetch", _) => fetch(tokens, false),
+        ("move", _) => fetch(tokens, true),
         ("close", second) => StatementKind::Close(name(1).filter(|_| second != "all")),
-        ("copy", _) => copy(text, &tokens),
+        ("copy", _) => copy(text, tokens),
         ("select" | "with" | "values" | "analyze", _) => StatementKind::Query,
         ("describe" | "explain", _) => StatementKind::Free,
         ("alter", "table") if word(3) == "suggest" => StatementKind::Free,
@@ -382,17 +413,16 @@ fn copy(text: &str, tokens: &[Token]) -> StatementKind {
 }
 
 /// The largest number of a parameter.
-pub(super) fn parameters(text: &str) -> usize {
-    let numbers = tokens(text).into_iter().map(|token| match token {
-        Token::Parameter(n) => n,
+pub(super) fn parameters(tokens: &[Token]) -> usize {
+    let numbers = tokens.iter().map(|token| match token {
+        Token::Parameter(n) => *n,
         _ => 0,
     });
     numbers.max().unwrap_or(0)
 }
 
 /// Whether a statement may hold a password; then nothing of it is recorded.
-pub(super) fn holds_password(text: &str) -> bool {
-    let tokens = tokens(text);
+fn holds_password(tokens: &[Token]) -> bool {
     let word = |n: usize| match tokens.get(n) {
         Some(Token::Word(word)) => word.as_str(),
         _ => "",
@@ -476,14 +506,15 @@ mod tests {
             ("ALTER TABLE t SUGGEST PRIVACY", StatementKind::Free),
             ("CREATE ROLE lab PASSWORD 'x'", StatementKind::Other),
         ] {
-            assert_eq!(kind(statement), expected, "{statement}");
+            assert_eq!(StatementText::of(statement).kind, expected, "{statement}");
         }
     }
 
     #[test]
     fn parameters_are_counted_outside_of_quotes() {
-        assert_eq!(parameters("SELECT $2, '$9', \"$8\" -- $7\n FROM t WHERE a = $1"), 2);
-        assert_eq!(parameters("SELECT 1"), 0);
+        let count = |text| parameters(&tokens(text));
+        assert_eq!(count("SELECT $2, '$9', \"$8\" -- $7\n FROM t WHERE a = $1"), 2);
+        assert_eq!(count("SELECT 1"), 0);
     }
 
     #[test]
@@ -494,8 +525,8 @@ mod tests {
             "ALTER /* */ ROLE x",
             "CREATE x PASSWORD 'y'",
         ] {
-            assert!(holds_password(text), "{text}");
+            assert!(StatementText::of(text).holds_password, "{text}");
         }
-        assert!(!holds_password("SELECT 'password'"));
+        assert!(!StatementText::of("SELECT 'password'").holds_password);
     }
 }

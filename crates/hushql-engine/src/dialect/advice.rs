@@ -1,8 +1,8 @@
 //! Advice for common mistakes in a text that does not parse.
 //!
-//! In: a text and the parser's error. Out: what to write instead, with the position of the mistake.
-//! If the mistake is not a known one, the parser's error. This module sees only texts that the
-//! parser rejected.
+//! In: the tokens of a text and the parser's error. Out: what to write instead, with the position
+//! of the mistake. If the mistake is not a known one, the parser's error. This module sees only
+//! texts that the parser rejected.
 //!
 //! ```text
 //! SELECT LAPLACE COUNT(*) FROM t     Expected: the end of the statement, found: (   →   LAPLACE needs a cost: LAPLACE(eps=1)
@@ -14,7 +14,6 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use super::ast::{AggregateName, MechanismName};
 use crate::dialect::error::DialectError;
 use crate::dialect::synthetic_options::SyntheticMethod;
-use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::nearest;
 
 /// The number of tokens before the position of an error that are searched for a mistake.
@@ -26,12 +25,11 @@ const SELECTORS: [&str; 4] = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"];
 const CLAUSES: [&str; 7] = ["FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "KEYS"];
 
 /// The advice for an error of the parser, or the error itself if there is no advice.
-pub(super) fn advised(text: &str, error: DialectError) -> DialectError {
+pub(super) fn advised(tokens: Vec<TokenWithSpan>, error: DialectError) -> DialectError {
     let DialectError::Syntax { message, position } = &error else { return error };
     if !message.starts_with("Expected: ") {
         return error;
     }
-    let Ok(tokens) = tokens(text).and_then(significant) else { return error };
     let tokens = Tokens(tokens);
     let advice = match position {
         Some(place) => tokens.at(*place).and_then(|here| tokens.meant(here)),

@@ -148,5 +148,4 @@ pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement
     // The parser of a debug build uses 40 KiB of stack for each level of brackets.
     stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens, values))
         .map(|statement| statement.with_text(text))
-        .map_err(|error| advice::advised(text, error))
 }

@@ -3,6 +3,7 @@
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::advice::advised;
 use super::ast::{ExplainFormat, Statement};
 use super::copy::{copies, copy};
 use super::declaration::{Show, SpendingBy};
@@ -68,34 +69,35 @@ pub(super) fn parse(
 ) -> Result<Statement, DialectError> {
     let first = first_word(&tokens);
     let dialect = HushDialect::for_tokens(tokens.len()).with_values(values);
-    let statement = statement(text, tokens, &first, &dialect);
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(RECURSION_LIMIT)
+        .with_tokens_with_locations(tokens);
+    let statement = statement(text, &mut parser, &first, &dialect);
     // A result counts only if the text was read to its end.
-    if dialect.is_exhausted() { Err(too_deep().into()) } else { statement }
+    if dialect.is_exhausted() {
+        return Err(too_deep().into());
+    }
+    statement.map_err(|error| advised(parser.into_tokens(), error))
 }
 
-pub(crate) fn statement(
+fn statement(
     text: &str,
-    tokens: Vec<TokenWithSpan>,
+    parser: &mut Parser,
     first: &str,
     dialect: &HushDialect,
 ) -> Result<Statement, DialectError> {
-    let mut parser = Parser::new(dialect)
-        .with_recursion_limit(RECURSION_LIMIT)
-        .with_tokens_with_locations(tokens);
     let statement = match first {
-        "select" | "with" | "(" | "values" => Statement::Query(query(&mut parser, dialect)?),
-        "analyze" if asks_for_domain(&parser) => Statement::Query(domain_query(&mut parser)?),
-        "explain" => explain(&mut parser, dialect)?,
-        "copy" if copies(&parser) => copy(&mut parser, dialect)?,
-        "show" | "describe" => Statement::Show(show(&mut parser)?),
-        "alter" if suggests(&parser) => Statement::Show(suggestion(&mut parser)?),
-        "create" | "drop" if names_release_table(&parser) => release_table(&mut parser, dialect)?,
-        "create" | "drop" if names_synthetic_table(&parser) => {
-            synthetic_table(&mut parser, dialect)?
-        }
-        "grant" | "revoke" => grant(&mut parser)?,
+        "select" | "with" | "(" | "values" => Statement::Query(query(parser, dialect)?),
+        "analyze" if asks_for_domain(parser) => Statement::Query(domain_query(parser)?),
+        "explain" => explain(parser, dialect)?,
+        "copy" if copies(parser) => copy(parser, dialect)?,
+        "show" | "describe" => Statement::Show(show(parser)?),
+        "alter" if suggests(parser) => Statement::Show(suggestion(parser)?),
+        "create" | "drop" if names_release_table(parser) => release_table(parser, dialect)?,
+        "create" | "drop" if names_synthetic_table(parser) => synthetic_table(parser, dialect)?,
+        "grant" | "revoke" => grant(parser)?,
         "create" | "alter" | "drop" => {
-            let declaration = declaration(&mut parser, dialect, TokenOffsets::in_text(text))?;
+            let declaration = declaration(parser, dialect, TokenOffsets::in_text(text))?;
             Statement::Declare(Box::new(declaration))
         }
         "" => return Err(DialectError::syntax("there is no statement", None)),
@@ -106,7 +108,7 @@ pub(crate) fn statement(
         }
     };
     while parser.consume_token(&Token::SemiColon) {}
-    ended(&parser)?;
+    ended(parser)?;
     Ok(statement)
 }
 
