@@ -68,8 +68,8 @@ impl Inner {
         }
         let public = Arc::<KeptPublic>::default();
         state.config_mut().set_extension(Arc::clone(&public));
-        if let Some(site) = &site {
-            place(&mut state, Arc::clone(site), &files);
+        if let Some(site) = site {
+            place(&mut state, site, &files);
         }
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
         let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
