@@ -29,8 +29,8 @@ use crate::engine::session::Session;
 /// # Ok(()) }
 /// ```
 ///
-/// A program that declares in an analyst's session does not compile, for
-/// [`declare`](crate::Owner::declare) is a method of [`Owner`](crate::Owner) alone:
+/// A program that declares in an analyst's session does not compile, because only
+/// [`Owner`](crate::Owner) has the method [`declare`](crate::Owner::declare):
 ///
 /// ```compile_fail,E0599
 /// # use hushql_engine as hushql;

@@ -19,9 +19,9 @@ use crate::ledger::{Vault, VaultError};
 use crate::owner as declare;
 use crate::resources::Resources;
 
-/// Opens an engine, made by [`Engine::builder`].
+/// Opens an engine. [`Engine::builder`] makes one.
 ///
-/// It is told what an engine keeps for its life: the anchor of its vault, and the limits of
+/// Its methods set what an engine keeps for life: the anchor of its vault, and the limits of
 /// statements. The last call names the vault: [`open`](Self::open), [`init`](Self::init),
 /// [`in_memory`](Self::in_memory) or [`demo`](Self::demo).
 ///
@@ -49,7 +49,8 @@ pub struct EngineBuilder {
 impl EngineBuilder {
     /// Opens the vault with its anchor: a small file in another place that every charge updates,
     /// and that reveals when the vault was replaced by an older copy. A vault that has an anchor
-    /// opens with it only; [`VaultFile`](crate::VaultFile) gives it one, and removes it.
+    /// opens only with it. [`VaultFile`](crate::VaultFile) adds an anchor to a vault, and removes
+    /// it.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -85,7 +86,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Runs the private parts of statements at a site.
+    /// Runs the private aggregates of statements at a site.
     #[doc(hidden)]
     pub fn site(mut self, site: Arc<dyn Site>) -> Self {
         self.site = Some(site);
@@ -118,8 +119,8 @@ impl EngineBuilder {
     }
 
     /// Opens an existing vault file for [`Engine::dump`] and [`Engine::doctor`]. A vault that
-    /// cannot be written, such as a backup on a read-only medium, is opened all the same, in
-    /// whatever place it is; every charge to it then fails.
+    /// cannot be written, such as a backup on a read-only medium, is opened as well, wherever it
+    /// is. Every charge to it then fails.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -164,8 +165,8 @@ impl EngineBuilder {
     ///
     /// # Errors
     /// [`Error::Ledger`] when the file exists or cannot be written, and as
-    /// [`VaultFile::make_anchor`](crate::VaultFile::make_anchor); after an error of the anchor the
-    /// vault is there, without one. [`Error::Catalog`] when the folder to spill to cannot be used.
+    /// [`VaultFile::make_anchor`](crate::VaultFile::make_anchor); if the anchor fails, the vault
+    /// exists without one. [`Error::Catalog`] when the folder to spill to cannot be used.
     pub fn init(self, path: impl AsRef<Path>) -> Result<Engine, Error> {
         let path = path.as_ref();
         let mut vault = Vault::init(path)?;
@@ -291,7 +292,7 @@ impl Engine {
         Self::builder().open(path)
     }
 
-    /// An engine whose vault is in memory and is lost with the engine; short for
+    /// An engine with a vault in memory, which is lost with the engine; short for
     /// [`EngineBuilder::in_memory`].
     ///
     /// ```

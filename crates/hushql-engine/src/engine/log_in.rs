@@ -20,7 +20,7 @@ use crate::owner::roles;
 use crate::sampler::QueryRng;
 use crate::scram::{Exchange, PLAIN, PLUS, Verifier};
 
-/// A log-in that is under way. Each one is good for one attempt.
+/// A log-in in progress. It allows one attempt.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -52,8 +52,7 @@ impl std::fmt::Debug for LogIn {
 }
 
 impl Engine {
-    /// Begins a log-in by SCRAM-SHA-256. What it returns looks the same whether or not there is
-    /// such a role.
+    /// Begins a log-in by SCRAM-SHA-256. Its result does not reveal whether such a role exists.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -81,9 +80,9 @@ impl Engine {
 }
 
 impl LogIn {
-    /// The same log-in on a channel of TLS, whose server has a certificate with this hash (RFC
-    /// 5929, `tls-server-end-point`): it can be bound to the channel, so that nobody in between
-    /// takes it over.
+    /// The same log-in on a TLS channel, whose server has a certificate with this hash (RFC 5929,
+    /// `tls-server-end-point`). The client can bind the log-in to the channel, so that nobody in
+    /// between can take it over.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -118,8 +117,8 @@ impl LogIn {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LogIn`] for a message that is not one, or that leaves out the channel though the
-    /// client could bind it.
+    /// [`Error::LogIn`] for an invalid message, or one that does not bind the channel although the
+    /// client could.
     pub fn first(&mut self, mechanism: &str, message: &[u8]) -> Result<String, Error> {
         let more = QueryRng::nonce().map_err(|_| Error::Internal)?;
         let channel = (mechanism, self.certificate.as_deref());
@@ -129,8 +128,8 @@ impl LogIn {
         Ok(answer)
     }
 
-    /// The answer to the client's last message, and the session, if it proves that the client knows
-    /// the password.
+    /// The answer to the client's last message, and the session, if the message proves that the
+    /// client knows the password.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -140,7 +139,7 @@ impl LogIn {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LogIn`], whatever is wrong; [`Error::Ledger`] when the vault cannot be read.
+    /// [`Error::LogIn`] for every failed proof; [`Error::Ledger`] when the vault cannot be read.
     pub fn finish(self, message: &[u8]) -> Result<(String, Analyst), Error> {
         let exchange = self.exchange.ok_or(Error::LogIn)?;
         let answer = exchange.end(message).filter(|_| self.is_known).ok_or(Error::LogIn)?;
@@ -152,8 +151,8 @@ impl LogIn {
 }
 
 impl Session {
-    /// Whether whoever logged in may still ask: the role is there, may log in now, and has the
-    /// password of then. A session that nobody logged in for may.
+    /// Whether the user who logged in may still ask: the role exists, may log in now, and still has
+    /// the same password. Always true for a session without a log-in.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -10,10 +10,10 @@ use crate::owner;
 use crate::owner::doctor::Finding;
 
 impl Engine {
-    /// Whether the disk failed to keep what was written to the vault: a sync failed, and what the
-    /// file shows from then on may be in memory alone. All statements fail until the program is
-    /// started again, so a program that serves others ends. After any other failure, such as a full
-    /// disk, the vault is opened again by itself.
+    /// Whether the disk may have lost writes to the vault: a sync failed, and later reads of the
+    /// file may come from memory alone. All statements fail until the program is started again, so
+    /// a program that serves others should end. After any other failure, such as a full disk, the
+    /// engine opens the vault again by itself.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -24,9 +24,9 @@ impl Engine {
         self.inner.vault.is_lost()
     }
 
-    /// The declarations of the vault as a script of statements that rebuilds them, with what is
-    /// spent. In the vault where it is run, at least as much is spent as in this one; what is spent
-    /// there already stays. Roles have no passwords in it.
+    /// A script of statements that rebuilds the vault's declarations, with what is spent. In the
+    /// vault that runs it, at least as much is spent as in this one, and earlier spending there
+    /// stays. The script has no passwords of roles.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -41,8 +41,8 @@ impl Engine {
         owner::dump::dump(&self.inner, false)
     }
 
-    /// The script of [`Engine::dump`], with the verifiers of roles' passwords. Whoever reads it can
-    /// try passwords: keep it as you keep the vault.
+    /// The script of [`Engine::dump`], with the verifiers of roles' passwords. A reader of the
+    /// script can try passwords, so protect it like the vault.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -60,8 +60,8 @@ impl Engine {
         owner::dump::dump(&self.inner, true)
     }
 
-    /// What an owner should mend before analysts ask: a row for each finding, with the statement or
-    /// command that mends it. It looks at declarations, at the permissions of files and at the
+    /// What an owner should repair before analysts ask: a row for each finding, with the statement
+    /// or command that repairs it. It looks at declarations, at the permissions of files and at the
     /// names of their columns, and never at values.
     ///
     /// ```

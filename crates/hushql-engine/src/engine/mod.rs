@@ -1,9 +1,9 @@
 //! The entry point: an [`Engine`] holds a vault and tables, an [`Owner`] declares them, and an
 //! [`Analyst`] asks queries.
 //!
-//! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse,
-//! bind, analyze, choose, prepare, charge, run, answer. Each stage takes what only the stage before
-//! it can make, and all stages see one state of the declarations (`engine/query.rs`).
+//! In: statements as text. Out: answers. [`Session::query`] follows the life of a query: parse,
+//! bind, analyze, choose, prepare, charge, run, answer. Each stage takes the type that only the
+//! stage before it makes, and all stages see one state of the declarations (`engine/query.rs`).
 //!
 //! ```
 //! # use hushql_engine as hushql;
@@ -65,7 +65,7 @@ mod synthetic_about;
 mod synthetic_tables;
 pub(crate) mod vault_file;
 
-/// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
+/// A vault, its tables, and the DataFusion session for its queries. Cheap to clone.
 ///
 /// A program that holds an engine acts for the owner of the data. Analysts get an [`Analyst`].
 ///
@@ -120,8 +120,8 @@ impl Engine {
         self.register_batches(name, batch.schema(), vec![batch])
     }
 
-    /// Registers batches with the same columns as one table, as [`Engine::register_batch`]
-    /// registers one; none make a table without rows.
+    /// Registers batches with the same columns as one table, like [`Engine::register_batch`]. No
+    /// batches make a table without rows.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -150,7 +150,7 @@ impl Engine {
         self.register_table(name, Arc::new(table))
     }
 
-    /// Registers any DataFusion table provider, as [`Engine::register_batch`] registers a batch.
+    /// Registers any DataFusion table provider as a table, like [`Engine::register_batch`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -176,7 +176,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let columns = files::columns_of(&provider.schema());
         files::refuse_reserved(&columns)?;
-        // Locked to the end, so that no table is declared while its provider changes.
+        // The lock is held to the end, so that no table is declared while its provider changes.
         let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
         let catalog = self.inner.vault.catalog()?;
         match catalog.table(name) {
@@ -211,13 +211,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Declares a CSV file with a header as a table, on behalf of the owner: [`Owner::declare`] of
-    /// [`ExternalTable::csv`], which also takes the columns and their types, another delimiter and
-    /// no header. Without columns, they are inferred once, from the first 10,000 lines, and do not
-    /// change.
+    /// Declares a CSV file with a header as a table, on behalf of the owner. The columns are
+    /// inferred once, from the first 10,000 lines, and do not change. To give the columns and their
+    /// types, another delimiter or no header, call [`Owner::declare`] with [`ExternalTable::csv`].
     ///
-    /// The vault keeps the declaration, so a program makes it once, not at each start. Queries on
-    /// the table are refused until its owner gives it a privacy unit or declares it public. Only
+    /// The vault keeps the declaration, so a program makes it once, and not at each start. Queries
+    /// on the table are refused until its owner gives it a privacy unit or declares it public. Only
     /// programs that may act for the owner hold an [`Engine`]; give others an [`Analyst`].
     ///
     /// ```
@@ -244,8 +243,8 @@ impl Engine {
         self.owner().declare(ExternalTable::csv(name, path)).await.map(drop)
     }
 
-    /// Declares a Parquet file as a table, on behalf of the owner, with the columns of the file;
-    /// otherwise like [`Engine::register_csv`].
+    /// Declares a Parquet file as a table, on behalf of the owner, with the columns of the file; in
+    /// other respects like [`Engine::register_csv`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -305,8 +304,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or
-    /// that resembles the owner's, as `0wner` does; and when the vault cannot be read or written.
+    /// [`Error::Ledger`] for a name that does not consist of 1 to 64 ASCII letters, digits, `_` and
+    /// `-`, or that resembles the owner's, as `0wner` does; and when the vault cannot be read or
+    /// written.
     pub fn analyst(&self, name: &str) -> Result<Analyst, Error> {
         let session = self.session(name);
         session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
@@ -344,7 +344,7 @@ pub fn split_statements(script: &str) -> Result<Vec<ScriptStatement>, Error> {
 mod tests {
     use super::*;
 
-    /// An analyst named `owner` once got the owner's session, and declared tables public.
+    /// An analyst must not be named `owner`, and get the owner's session.
     #[test]
     fn no_analyst_is_called_owner() {
         let engine = Engine::in_memory().unwrap();
@@ -354,8 +354,8 @@ mod tests {
         assert!(!engine.analyst("lab").unwrap().is_owner());
     }
 
-    /// The shell once asked the user to consent to a cost that the budget does not allow, and then
-    /// refused the query.
+    /// A cost that the budget does not allow is refused at once, so that no shell asks the user to
+    /// consent to it.
     #[test]
     fn a_cost_is_returned_only_if_the_budget_allows_it() {
         let session = Engine::demo().unwrap().analyst("lab").unwrap();

@@ -50,8 +50,8 @@ impl From<Owner> for Session {
 }
 
 impl Owner {
-    /// Declares a table, a unit, a domain or a budget that a program describes, as the statement of
-    /// SQL would; the answer is one sentence about what was done.
+    /// Declares a table, a unit, a domain or a budget, as the corresponding statement of SQL does.
+    /// The answer is one sentence about what was done.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -31,7 +31,7 @@ pub(crate) struct Watched {
 #[derive(Debug, Default)]
 pub(crate) struct Rounds(Mutex<Option<RoundsDone>>);
 
-/// The rounds of a synthetic table that are over, and the share of its budget that they spent.
+/// The finished rounds of a synthetic table, and the share of its budget that they spent.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -42,7 +42,7 @@ pub(crate) struct Rounds(Mutex<Option<RoundsDone>>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RoundsDone {
-    /// How many rounds are over.
+    /// The number of finished rounds.
     pub rounds: u32,
     /// The percentage of the budget that was spent, 0 to 100.
     pub percent: u8,

@@ -1,5 +1,5 @@
-//! What every session does, the owner's and an analyst's: what it asks, what it may know
-//! beforehand, and what it has left.
+//! A session of the owner or of an analyst: it asks queries, tells their cost and accuracy
+//! beforehand, and what the budgets have left.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
 use crate::{guard, owner as declare, views, visible};
 
-/// What the [`Owner`](crate::Owner) and an [`Analyst`](crate::Analyst) both do: ask, look before
-/// paying, and see what is left.
+/// The methods of both the [`Owner`](crate::Owner) and an [`Analyst`](crate::Analyst): to ask
+/// queries, to look before paying, and to see what is left.
 ///
-/// Both dereference to a `Session`, so that their methods are called on them directly, and a
-/// function for either of them takes `&Session`. A program that learns at run time who asks, such
-/// as a server, keeps a `Session` made [`From`] one of them. An analyst's errors are
+/// Both dereference to a `Session`, so these methods are called on them directly, and a function
+/// for either of them takes `&Session`. A program that learns at run time who asks, such as a
+/// server, keeps a `Session`, which is made [`From`] one of them. An analyst's errors are
 /// [`Error::for_analyst`].
 ///
 /// ```
@@ -59,11 +59,11 @@ pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) analyst: String,
     pub(crate) watched: Watched,
-    /// The password of whoever logged in, if somebody did.
+    /// The password of the user who logged in, if one did.
     pub(crate) logged_in: Option<LoggedIn>,
 }
 
-/// The refusal of a statement that is not a query where a query is expected.
+/// The refusal of any other statement in the place of a query.
 pub(super) fn not_a_query() -> Refusal {
     let hint = "SELECT …; other statements run with `execute`";
     Refusal::new(Reason::Statement, "", "this statement is not a query", hint)
@@ -75,9 +75,10 @@ impl Session {
         self.analyst == OWNER
     }
 
-    /// Which percentage of its files the statement that this session runs now has read, 0 to 99.
-    /// `None` while none runs, for a statement that reads no file, and in an analyst's session for
-    /// one that reads a private table, whose size this would tell.
+    /// The percentage, 0 to 99, of its files that the running statement of this session has read.
+    /// `None` while no statement runs, for a statement that reads no file, and in an analyst's
+    /// session for a statement that reads a private table, because the percentage would reveal the
+    /// table's size.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -89,8 +90,9 @@ impl Session {
         self.watched.percent()
     }
 
-    /// How far the synthetic table is that this session makes now: its rounds, and what they spent
-    /// of its budget. `None` while none is made, and until its first round is over.
+    /// The progress of the synthetic table that this session is making: its rounds, and the share
+    /// of its budget that they spent. `None` while no table is made, and until the first round is
+    /// over.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -128,7 +130,7 @@ impl Session {
         )
     }
 
-    /// Runs any one statement.
+    /// Runs one statement of any kind.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -149,7 +151,7 @@ impl Session {
         self.told(run.await.unwrap_or(Err(Error::Internal)))
     }
 
-    /// What leaves the session: an analyst is not told where the vault is.
+    /// The result as this session may see it: an analyst's errors do not tell where the vault is.
     pub(crate) fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
     }
@@ -254,8 +256,7 @@ impl Session {
         }
     }
 
-    /// What a statement would cost, in the notions that the touched budgets count in; zero for what
-    /// is free.
+    /// The cost of a statement, in the notions of the affected budgets; zero for a free statement.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -300,8 +301,8 @@ impl Session {
         }))
     }
 
-    /// The budgets, with what is spent and left. Of a budget with slices, an analyst sees the own
-    /// share, and the owner all of them.
+    /// The budgets, with what is spent and left. If a budget has slices, an analyst sees only their
+    /// own share, and the owner sees all.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -319,7 +320,7 @@ impl Session {
         self.told(self.inner.vault.budgets_for(&self.analyst).map_err(Error::from))
     }
 
-    /// The tables and views and their columns, by name; of a view that cannot be read any more, no
+    /// The tables and views and their columns, by name; a view that can no longer be read has no
     /// columns.
     ///
     /// ```
@@ -343,7 +344,7 @@ impl Session {
         Ok(tables.chain(views::columns(&self.inner, &catalog)).collect())
     }
 
-    /// The number of an entry, as this session's analyst sees it.
+    /// The number of an entry, as this session sees it.
     ///
     /// # Errors
     /// The vault's own.
@@ -351,8 +352,8 @@ impl Session {
         self.inner.shown_number(sequence, &self.analyst)
     }
 
-    /// The same for a charge that was just made under these declarations, whatever has happened to
-    /// the vault since: 0, which no entry has, if it cannot be read.
+    /// The same for a charge that was just made under these declarations. It never fails: if the
+    /// vault can no longer be read, it is 0, which is no entry's number.
     pub(crate) fn number_of_charge(&self, sequence: i64, charged: &Catalog) -> i64 {
         match is_apart(charged, &self.analyst) {
             true => self.inner.vault.own_number(sequence).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What an owner does about the file of a vault: its anchor, its home, its format.
+//! What an owner can change about the file of a vault: its anchor, its home, its format.
 //!
 //! In: the path of a vault that no program uses. Out: the file, changed. Budgets and declarations
 //! stay as they are.
@@ -10,8 +10,8 @@ use crate::ledger::Vault;
 
 /// The file of a vault, for its owner.
 ///
-/// [`Engine::builder`](crate::Engine::builder) opens a vault to ask; a `VaultFile` changes how the
-/// file may be opened. Each call verifies the whole vault first.
+/// [`Engine::builder`](crate::Engine::builder) opens a vault for queries; a `VaultFile` changes how
+/// the file may be opened. Each call verifies the whole vault first.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -45,7 +45,7 @@ impl VaultFile {
 
     /// Creates an anchor for the present state of the vault; see
     /// [`EngineBuilder::anchor`](crate::EngineBuilder::anchor). Only the owner can know that the
-    /// vault is no older copy of itself.
+    /// file is not an older copy of the vault.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -68,8 +68,8 @@ impl VaultFile {
         Ok(Vault::make_anchor(&self.path, anchor).map(drop)?)
     }
 
-    /// Removes the anchor from the vault, which is opened without one from then on: for an owner
-    /// who has lost the anchor, or moves it. The anchor's file stays.
+    /// Removes the anchor from the vault, which then opens without one. This is for an owner who
+    /// has lost the anchor, or moves it. The anchor's file stays.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -90,8 +90,8 @@ impl VaultFile {
     }
 
     /// Makes the present location of the file its home, after it was copied, restored, renamed or
-    /// moved. Only the owner can know that no other copy is in use: two copies are two budgets. If
-    /// the vault has an anchor, pass it here.
+    /// moved. Only the owner can know that no other copy is in use; two copies would have two
+    /// budgets. If the vault has an anchor, pass it here.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -114,8 +114,8 @@ impl VaultFile {
         Ok(Vault::adopt(&self.path, anchor).map(drop)?)
     }
 
-    /// Converts the file to the format of this library. Format 1 is the first, so that a file of
-    /// any other format is refused. If the vault has an anchor, pass it here.
+    /// Converts the file to the format of this library. Format 1 is the first, so a file in any
+    /// other format is refused. If the vault has an anchor, pass it here.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,7 +1,7 @@
-//! The vault, as all statements of an engine share it.
+//! The vault that all statements of an engine share.
 //!
 //! In: work to do at the vault, which may have to wait for the disk or for another program. Out:
-//! its result. The work has a thread of its own, so that the threads that run queries continue, and
+//! its result. The work has its own thread, so that the threads that run queries continue, and
 //! charges that wait for the same disk are committed together. If a query is dropped meanwhile, the
 //! drop waits for the end of the work: by then the query has been charged, or never will be.
 //!
@@ -19,12 +19,12 @@ use tokio::task::JoinHandle;
 use crate::error::Error;
 use crate::ledger::{Vault, VaultError};
 
-/// The vault of an engine. Code that runs on the threads of queries asks it with
-/// [`SharedVault::ask`]; planning, which has threads of its own, calls its methods directly.
+/// The vault of an engine. Code on the threads that run queries calls [`SharedVault::ask`];
+/// planning, which has its own threads, calls the vault's methods directly.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedVault(Arc<Vault>);
 
-/// Why the vault has not answered.
+/// The reason why the vault did not answer.
 #[derive(Debug)]
 pub(crate) enum AskError {
     /// The vault's own error.
