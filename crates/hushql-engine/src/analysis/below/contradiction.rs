@@ -9,6 +9,7 @@
 //! age BETWEEN (0, 120)             WHERE age > 200                   age lies between 0 and 120
 //! age BETWEEN (0, 120)             WHERE age > 60 AND age < 50       age lies between 61 and 120
 //! age BETWEEN (0, 120)             WHERE age > 200 OR age < 0        age lies between 0 and 120
+//! pieces INT                       WHERE pieces = 2.5                pieces has no value between 2 and 3
 //! ```
 
 use arrow::datatypes::DataType;
@@ -18,7 +19,9 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
 
 use crate::analysis::expr::exact;
-use crate::analysis::expr::facts::{KeySource, Scope, constant, rational};
+use crate::analysis::expr::facts::{
+    KeySource, Scope, constant, decimal_unit, rational, same_column,
+};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{readable, type_of};
 use crate::analysis::expr::unlisted_constants::{equal_to_texts, listed_texts, quoted};
@@ -41,7 +44,8 @@ pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
         {
             return Err(refusal(conjunct, column, &wanted, &listed));
         }
-        if let Some(refusal) = impossible(conjunct, &passed) {
+        let refusal = between_values(conjunct, &passed).or_else(|| impossible(conjunct, &passed));
+        if let Some(refusal) = refusal {
             return Err(refusal);
         }
         let alternatives = split_binary(conjunct, Operator::Or);
@@ -96,10 +100,6 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
         (Some(literal), None) => (right.as_ref(), op.swap()?, literal),
         (Some(_), Some(_)) | (None, None) => return None,
     };
-    // For columns, the caller uses the ranges that earlier conditions leave.
-    if computed.try_as_col().is_some() {
-        return None;
-    }
     let data_type = type_of(computed, &scope.schema).ok().filter(|t| *t == literal.data_type())?;
     let facts = exact(computed, scope).ok()?.facts;
     let range = match facts.keys {
@@ -122,9 +122,10 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
     if !never || range.is_empty() {
         return None;
     }
-    let name = match computed {
-        Expr::Cast(widened) if data_type.is_integer() => readable(&widened.expr),
-        other => readable(other),
+    let name = match (computed, same_column(computed, &scope.schema)) {
+        (_, Some((column, _))) => name_of_column(&column.name),
+        (Expr::Cast(widened), None) if data_type.is_integer() => readable(&widened.expr),
+        (other, None) => readable(other),
     };
     let end = |end: Option<&Rational>| end_text(end?, &data_type);
     let (lies, write) = match (end(lo), end(hi)) {
@@ -136,6 +137,46 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
         (None, None) => return None,
     };
     let message = format!("no row can pass this filter: where it is applied, {lies}");
+    Some(Refusal::new(Reason::BadValue, readable(conjunct), message, write))
+}
+
+/// The refusal of an equality of a whole number or a decimal with numbers that all have more places
+/// than its type: `pieces = 2.5`.
+fn between_values(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
+    let (computed, numbers): (&Expr, Vec<ScalarValue>) =
+        if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct {
+            match (constant(left), constant(right)) {
+                (None, Some(number)) => (left, vec![number]),
+                (Some(number), None) => (right, vec![number]),
+                (Some(_), Some(_)) | (None, None) => return None,
+            }
+        } else if let Expr::InList(list) = conjunct
+            && !list.negated
+        {
+            (&list.expr, list.list.iter().map(constant).collect::<Option<_>>()?)
+        } else {
+            return None;
+        };
+    let (column, _) = same_column(computed, &scope.schema)?;
+    let index = scope.schema.maybe_index_of_column(column)?;
+    let unit = match scope.schema.field(index).data_type() {
+        whole if whole.is_integer() => Rational::from_integer(1.into()),
+        DataType::Decimal128(_, scale) => decimal_unit(*scale),
+        _ => return None,
+    };
+    let is_between = |number: &ScalarValue| {
+        number.data_type().is_decimal()
+            && rational(number).is_some_and(|number| !(number / &unit).is_integer())
+    };
+    if numbers.is_empty() || !numbers.iter().all(is_between) {
+        return None;
+    }
+    let name = name_of_column(&column.name);
+    let first = (rational(numbers.first()?)? / &unit).floor() * &unit;
+    let (below, above) = (decimal_text(&first, 38), decimal_text(&(&first + &unit), 38));
+    let message =
+        format!("no row can pass this filter: {name} has no value between {below} and {above}");
+    let write = format!("{name} = {below}, or {name} BETWEEN {below} AND {above}");
     Some(Refusal::new(Reason::BadValue, readable(conjunct), message, write))
 }
 

@@ -17,16 +17,19 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, TableReference};
+use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
-use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, lit,
+};
 
 use super::correlation::{existing, names_outside, selected, single_row};
 use super::relation::PrivateRelation;
 use crate::analysis::below::pair::{Basis, Pair, combined, in_order, marked};
+use crate::analysis::below::public_side::public_keys;
 use crate::analysis::below::relation::has_subquery;
-use crate::analysis::below::walk::Walk;
+use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::RESERVED;
@@ -167,8 +170,16 @@ impl Walk<'_> {
             let (owner, subject) = (flow.owner.clone(), flow.subject.clone());
             let names = public_names(&other);
             self.step(format!("{text} a match in {names} [public]"));
+            let said = match !negated || is_in {
+                true => said_by_match(&other, &conditions, negated, self.tables),
+                false => Vec::new(),
+            };
             let pair = Pair { left: other, right: flow, on: Vec::new() };
-            return Ok(PrivateRelation { owner, subject, ..combined(pair, kind, &conditions)? });
+            let mut flow = combined(pair, kind, &conditions)?;
+            for condition in said {
+                flow.scope = flow.scope.narrowed(&condition);
+            }
+            return Ok(PrivateRelation { owner, subject, ..flow });
         }
         let basis = self.required_basis(&flow, &other, &conditions)?;
         if negated && is_in {
@@ -234,6 +245,37 @@ impl Walk<'_> {
             _ => Ok(flow.filtered(&left.as_ref().clone().is_not_null())?),
         }
     }
+}
+
+/// What a match in public rows says of a private row: some of its values are among theirs. For NOT
+/// IN: its value is not. Longer lists say nothing.
+fn said_by_match(
+    other: &PrivateRelation,
+    conditions: &[Expr],
+    negated: bool,
+    tables: &dyn Tables,
+) -> Vec<Expr> {
+    const MOST_LISTED: usize = 1_000;
+    let is_inner = |column: &Column| other.scope.schema.is_column_from_schema(column);
+    let said = |condition: &Expr| {
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
+            return None;
+        };
+        let inner = |side: &Expr| side.try_as_col().filter(|column| is_inner(column)).cloned();
+        let (value, column) = match (inner(left), inner(right)) {
+            (None, Some(column)) => (left, column),
+            (Some(column), None) => (right, column),
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+        if value.column_refs().into_iter().any(is_inner) {
+            return None;
+        }
+        let keys = public_keys(tables, &other.plan, &column, MOST_LISTED)?;
+        let listed = keys.into_iter().filter(|key| !key.is_null());
+        let listed: Vec<Expr> = listed.map(|key| Expr::Literal(key, None)).collect();
+        (!listed.is_empty()).then(|| value.as_ref().clone().in_list(listed, negated))
+    };
+    conditions.iter().filter_map(said).collect()
 }
 
 /// Refuses NOT IN if either side may be NULL.

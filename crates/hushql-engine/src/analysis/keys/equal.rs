@@ -9,12 +9,9 @@
 //! ```
 
 use datafusion::common::{Column, HashSet, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use super::key_image::keys_that_pass;
-use super::of_column::with_known_keys;
-use super::{known_keys, possible};
-use crate::analysis::below::join_conditions::widened;
+use super::matched_rows::equal_columns;
+use super::of_column::all_keys_of;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 
@@ -31,8 +28,8 @@ pub(crate) fn of_equal_columns(
 ) -> Vec<ScalarValue> {
     let Some(data_type) = keys.first().map(ScalarValue::data_type) else { return keys };
     let mut left = keys;
-    for other in equal_columns(column, flow) {
-        let Some(known) = keys_of(&other, flow, tables) else { continue };
+    for other in equal_columns(column, &flow.scope) {
+        let Some(known) = all_keys_of(&other, &flow.scope, &flow.traces, tables) else { continue };
         let known: HashSet<ScalarValue> = known
             .iter()
             .filter_map(|key| key.cast_to(&data_type).ok())
@@ -41,42 +38,4 @@ pub(crate) fn of_equal_columns(
         left.retain(|key| known.contains(key));
     }
     left
-}
-
-/// The columns that equal this one on every row, directly or through other columns.
-fn equal_columns(column: &Column, flow: &PrivateRelation) -> Vec<Column> {
-    let side = |expr: &Expr| widened(expr, &flow.scope.schema).cloned();
-    let pair = |condition: &Expr| {
-        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
-            return None;
-        };
-        side(left).zip(side(right))
-    };
-    let pairs: Vec<(Column, Column)> = flow.scope.conditions.iter().filter_map(pair).collect();
-    let mut found = vec![column.clone()];
-    let mut next = 0;
-    while let Some(one) = found.get(next).cloned() {
-        for (l, r) in &pairs {
-            let other = if *l == one { r } else { l };
-            if (*l == one || *r == one) && !found.contains(other) {
-                found.push(other.clone());
-            }
-        }
-        next += 1;
-    }
-    found.split_off(1)
-}
-
-/// The known keys of a column.
-fn keys_of(
-    column: &Column,
-    flow: &PrivateRelation,
-    tables: &dyn Tables,
-) -> Option<Vec<ScalarValue>> {
-    let scope = with_known_keys(&Expr::Column(column.clone()), &flow.scope, &flow.traces, tables);
-    let facts = scope.facts_of(column).filter(|facts| !facts.is_unit)?;
-    let index = scope.schema.index_of_column(column).ok()?;
-    let data_type = scope.schema.field(index).data_type();
-    let known = || Some(possible(known_keys(facts, data_type, "", false).ok()?, facts));
-    keys_that_pass(column, &scope, tables).or_else(known)
 }

@@ -19,7 +19,8 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::equal::of_equal_columns;
 use super::key_image::{key_image, keys_that_pass, never_holds};
-use super::of_column::{of_public_rows, ordered_as, with_known_keys};
+use super::matched_rows::equal_columns;
+use super::of_column::{of_public_rows, ordered_as, rows_left, with_known_keys};
 use super::public_row_keys::Together;
 use super::siblings::keys_by_siblings;
 use super::{MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null};
@@ -58,7 +59,8 @@ pub(crate) fn group_keys(
         if let (None, Some(trace), Some(column)) =
             (&facts.keys, flow.trace(expr), expr.try_as_col())
         {
-            facts = of_public_rows(column, &facts, trace, &flow.scope.conditions, tables);
+            let left = |plan: &Arc<LogicalPlan>| rows_left(plan, &flow.scope, &flow.traces, tables);
+            facts = of_public_rows(column, &facts, trace, &flow.scope.conditions, &left, tables);
             let is_empty = matches!(&facts.keys, Some(KeySource::Values(keys)) if keys.is_empty());
             if is_empty && !facts.null_key {
                 return Err(no_public_key(&short).into());
@@ -230,13 +232,19 @@ pub(crate) fn refuse_never(flow: &PrivateRelation, tables: &dyn Tables) -> Resul
     };
     let columns = condition.column_refs().into_iter().map(|column| name_of_column(&column.name));
     let columns = columns.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+    // A subquery of public rows may say a long list.
+    let text = readable(&condition);
+    let text = if text.len() <= MOST_OF_A_CLAUSE { text } else { columns.clone() };
     Err(Refusal::new(
         Reason::BadValue,
-        readable(&condition),
+        text,
         format!("no row can pass this filter: no value in the domain of {columns} does"),
         format!("a condition that some value of {columns} meets; DESCRIBE shows the domains"),
     ))
 }
+
+/// The longest condition that a refusal quotes.
+const MOST_OF_A_CLAUSE: usize = 1_000;
 
 /// The refusal of a key if no value of it meets the conditions.
 fn no_group(key: &str) -> Refusal {
@@ -260,28 +268,96 @@ pub(crate) fn keys_together(
     flow: &PrivateRelation,
     tables: &dyn Tables,
 ) -> Vec<Together> {
-    let mut sources: Vec<(Arc<LogicalPlan>, Vec<usize>, Vec<Column>)> = Vec::new();
+    let mut sources: Vec<Source> = Vec::new();
     for (i, key) in aggregate.group_expr.iter().enumerate() {
         let Some((plan, column)) = public_source(flow, key) else { continue };
-        // On a private row without a match, all of them are NULL.
-        if flow.trace(key).is_none_or(|trace| trace.padded) {
-            continue;
-        }
-        match sources.iter_mut().find(|(other, ..)| Arc::ptr_eq(other, &plan)) {
-            Some((_, places, columns)) => {
-                places.push(i);
-                columns.push(column);
+        let padded = flow.trace(key).is_some_and(|trace| trace.padded);
+        let is_same = |other: &&mut Source| Arc::ptr_eq(&other.plan, &plan);
+        match sources.iter_mut().find(is_same) {
+            Some(source) => {
+                source.mixed |= source.padded != padded;
+                source.columns.push((i, column));
             }
-            None => sources.push((plan, vec![i], vec![column])),
+            None => {
+                let columns = vec![(i, column)];
+                sources.push(Source { plan, columns, padded, mixed: false });
+            }
         }
     }
-    let several = sources.into_iter().filter(|(_, places, _)| places.len() > 1);
-    let together = several.filter_map(|(plan, columns, names)| {
-        let rows = public_rows(tables, &plan, &names, MOST_KEYS)?.into_iter();
-        let rows = rows.map(|row| row.into_iter().map(key_in_calendar).collect());
-        Some(Together { columns, rows: rows.collect::<Option<_>>()? })
-    });
-    together.collect()
+    sources.retain(|source| !source.mixed);
+    add_equal_keys(&mut sources, aggregate, flow);
+    let several = sources.into_iter().filter(|source| source.columns.len() > 1);
+    several.filter_map(|source| source.together(aggregate, flow, tables)).collect()
+}
+
+/// Keys that come from one reading of public rows.
+struct Source {
+    plan: Arc<LogicalPlan>,
+    /// Their places in GROUP BY, in ascending order, and their columns in the public rows.
+    columns: Vec<(usize, Column)>,
+    /// Whether all of them are NULL on a private row without a match.
+    padded: bool,
+    /// Whether that is so of some only.
+    mixed: bool,
+}
+
+impl Source {
+    /// The distinct values that the keys have together.
+    fn together(
+        self,
+        aggregate: &Aggregate,
+        flow: &PrivateRelation,
+        tables: &dyn Tables,
+    ) -> Option<Together> {
+        let (columns, names): (Vec<usize>, Vec<Column>) = self.columns.into_iter().unzip();
+        let types: Vec<DataType> = columns
+            .iter()
+            .map(|i| aggregate.group_expr.get(*i)?.get_type(flow.plan.schema()).ok())
+            .collect::<Option<_>>()?;
+        let left = rows_left(&self.plan, &flow.scope, &flow.traces, tables);
+        let rows = public_rows(tables, &left, &names, MOST_KEYS)
+            .or_else(|| public_rows(tables, &self.plan, &names, MOST_KEYS))?;
+        // A key that equals a public column may have another type.
+        let is_public = |i: &usize| {
+            aggregate.group_expr.get(*i).is_some_and(|key| public_source(flow, key).is_some())
+        };
+        let typed = |row: Vec<ScalarValue>| {
+            let values = row.into_iter().zip(&types).zip(&columns);
+            let values = values.map(|((value, to), i)| match is_public(i) {
+                true => key_in_calendar(value),
+                false => key_in_calendar(value.cast_to(to).ok()?),
+            });
+            values.collect::<Option<Vec<_>>>()
+        };
+        let mut rows = rows.into_iter().map(typed).collect::<Option<Vec<_>>>()?;
+        if self.padded {
+            let read = rows.first().map(|row| row.iter().map(ScalarValue::data_type).collect());
+            let nulls = read.unwrap_or(types).into_iter();
+            let nulls = nulls.map(|of| ScalarValue::try_new_null(&of).ok());
+            rows.push(nulls.collect::<Option<_>>()?);
+        }
+        Some(Together { columns, rows })
+    }
+}
+
+/// Adds keys that equal a column of public rows from which other keys come.
+fn add_equal_keys(sources: &mut [Source], aggregate: &Aggregate, flow: &PrivateRelation) {
+    for (i, key) in aggregate.group_expr.iter().enumerate() {
+        let Some(column) = key.try_as_col().filter(|_| public_source(flow, key).is_none()) else {
+            continue;
+        };
+        let others = equal_columns(column, &flow.scope).into_iter();
+        let found = others.map(Expr::Column).find_map(|other| {
+            let (plan, name) = public_source(flow, &other)?;
+            let source = sources.iter().position(|one| Arc::ptr_eq(&one.plan, &plan))?;
+            Some((source, name))
+        });
+        let Some((source, name)) = found else { continue };
+        if let Some(source) = sources.get_mut(source).filter(|source| !source.padded) {
+            source.columns.push((i, name));
+            source.columns.sort_by_key(|(place, _)| *place);
+        }
+    }
 }
 
 /// The public rows from which a key comes.

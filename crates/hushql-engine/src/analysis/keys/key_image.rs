@@ -22,6 +22,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::utils::{conjunction, split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator};
 
 use super::cuts::Values;
@@ -339,11 +340,8 @@ pub(crate) fn keys_that_pass(
     scope: &Scope,
     tables: &dyn Tables,
 ) -> Option<Vec<ScalarValue>> {
-    let is_about = |condition: &&Expr| {
-        let columns = condition.column_refs();
-        columns.len() == 1 && columns.contains(column)
-    };
-    let conditions: Vec<Expr> = scope.conditions.iter().filter(is_about).cloned().collect();
+    let about = scope.conditions.iter().filter_map(|condition| said_of(column, condition));
+    let conditions: Vec<Expr> = about.collect();
     if conditions.is_empty() {
         return None;
     }
@@ -367,8 +365,27 @@ pub(crate) fn keys_that_pass(
     Some(keys)
 }
 
-/// True if no listed texts of its columns meet a condition; `None` for other conditions, and if
-/// there are too many texts.
+/// What a condition says of one column: all of it, if it is about this column alone, or one of the
+/// alternatives of an OR that all say something of it.
+fn said_of(column: &Column, condition: &Expr) -> Option<Expr> {
+    let is_about = |part: &Expr| {
+        let columns = part.column_refs();
+        columns.len() == 1 && columns.contains(column)
+    };
+    if is_about(condition) {
+        return Some(condition.clone());
+    }
+    let alternatives = split_binary(condition, Operator::Or);
+    let of_one = |one: &Expr| {
+        let parts = split_conjunction(one).into_iter();
+        conjunction(parts.filter(|part| is_about(part)).cloned())
+    };
+    let said = alternatives.into_iter().map(of_one).collect::<Option<Vec<_>>>()?;
+    said.into_iter().reduce(Expr::or)
+}
+
+/// True if no listed texts of its columns meet a condition, or none of a column's keys equals a
+/// constant; `None` for other conditions, and if there are too many keys.
 ///
 /// # Guarantee
 /// Depends only on the condition and the declarations.
@@ -376,10 +393,20 @@ pub(crate) fn never_holds(condition: &Expr, scope: &Scope, tables: &dyn Tables) 
     if parts_of(condition) > MOST_PARTS || is_late(condition) || makes_texts(condition) {
         return None;
     }
+    // Ranges of numbers are compared without trying each.
+    let equates = if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition
+    {
+        constant(left).or_else(|| constant(right)).is_some()
+    } else if let Expr::InList(list) = condition {
+        !list.negated && list.list.iter().all(|one| constant(one).is_some())
+    } else {
+        false
+    };
     let atoms = atoms_of(condition, scope)?;
-    let is_text = |atom: &Atom| atom.expr.try_as_col().is_some() && is_string(&atom.data_type);
-    let texts = !atoms.is_empty() && atoms.iter().all(is_text);
-    combinations(&atoms).filter(|tries| texts && *tries <= MOST_IN_DOMAIN_ORDER)?;
+    let is_column = |atom: &Atom| atom.expr.try_as_col().is_some();
+    let is_tried = |atom: &Atom| is_column(atom) && (equates || is_string(&atom.data_type));
+    let all_tried = !atoms.is_empty() && atoms.iter().all(is_tried);
+    combinations(&atoms).filter(|tries| all_tried && *tries <= MOST_IN_DOMAIN_ORDER)?;
     let Tried { values, .. } = tried(condition, &atoms, &[], tables)?;
     Some(values.as_boolean_opt()?.true_count() == 0)
 }

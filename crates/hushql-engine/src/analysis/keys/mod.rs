@@ -13,6 +13,7 @@ pub(crate) mod grain;
 pub(crate) mod group_keys;
 pub(crate) mod key_combinations;
 pub(crate) mod key_image;
+pub(crate) mod matched_rows;
 pub(crate) mod of_column;
 pub(crate) mod pieces;
 pub(crate) mod public_keys;

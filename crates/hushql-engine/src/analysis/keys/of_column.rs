@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, HashSet, ScalarValue};
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use super::key_image::key_image;
-use super::{MOST_KEYS, known_keys};
+use super::key_image::{key_image, keys_that_pass};
+use super::matched_rows::matched;
+use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::column_origin::{Below, Definition, Trace};
 use crate::analysis::below::public_side::public_keys;
 use crate::analysis::below::walk::Tables;
@@ -30,6 +31,53 @@ pub(crate) fn with_known_keys(
     expr: &Expr,
     scope: &Scope,
     traces: &[Trace],
+    tables: &dyn Tables,
+) -> Scope {
+    let left = |plan: &Arc<LogicalPlan>| rows_left(plan, scope, traces, tables);
+    with_keys(expr, scope, traces, &left, tables)
+}
+
+/// The public rows of a plan that a private row can match.
+///
+/// # Guarantee
+/// As for [`matched`].
+pub(super) fn rows_left(
+    plan: &Arc<LogicalPlan>,
+    scope: &Scope,
+    traces: &[Trace],
+    tables: &dyn Tables,
+) -> Arc<LogicalPlan> {
+    matched(plan, scope, traces, &|other| all_keys_of(other, scope, traces, tables))
+}
+
+/// The keys that a column is known to have, also those of public rows that no private row matches.
+pub(super) fn all_keys_of(
+    column: &Column,
+    scope: &Scope,
+    traces: &[Trace],
+    tables: &dyn Tables,
+) -> Option<Vec<ScalarValue>> {
+    let scope = with_all_keys(&Expr::Column(column.clone()), scope, traces, tables);
+    let facts = scope.facts_of(column).filter(|facts| !facts.is_unit)?;
+    let index = scope.schema.index_of_column(column).ok()?;
+    let data_type = scope.schema.field(index).data_type();
+    let known = || Some(possible(known_keys(facts, data_type, "", false).ok()?, facts));
+    keys_that_pass(column, &scope, tables).or_else(known)
+}
+
+/// A scope with the keys that all public rows have, also those that no private row matches.
+fn with_all_keys(expr: &Expr, scope: &Scope, traces: &[Trace], tables: &dyn Tables) -> Scope {
+    with_keys(expr, scope, traces, &Arc::clone, tables)
+}
+
+/// The public rows that are left of some public rows.
+type Left<'a> = &'a dyn Fn(&Arc<LogicalPlan>) -> Arc<LogicalPlan>;
+
+fn with_keys(
+    expr: &Expr,
+    scope: &Scope,
+    traces: &[Trace],
+    left: Left<'_>,
     tables: &dyn Tables,
 ) -> Scope {
     let mut known = scope.clone();
@@ -51,7 +99,7 @@ pub(crate) fn with_known_keys(
             continue;
         }
         if facts.keys.is_none() || is_boolean {
-            *facts = of_public_rows(column, facts, trace, &scope.conditions, tables);
+            *facts = of_public_rows(column, facts, trace, &scope.conditions, left, tables);
         }
         let Some(definition) = &trace.definition else { continue };
         if let Some(keys) = keys_of(definition, tables) {
@@ -77,11 +125,13 @@ pub(crate) fn of_public_rows(
     facts: &Facts,
     trace: &Trace,
     conditions: &[Expr],
+    left: Left<'_>,
     tables: &dyn Tables,
 ) -> Facts {
     let read = || {
         let (plan, name) = trace.public.as_ref()?;
-        let mut keys = public_keys(tables, plan, name, MOST_KEYS)?;
+        let mut keys = public_keys(tables, &left(plan), name, MOST_KEYS)
+            .or_else(|| public_keys(tables, plan, name, MOST_KEYS))?;
         let has_null = keys.last().is_some_and(ScalarValue::is_null);
         keys.retain(|key| !key.is_null());
         let is_present = || conditions.iter().flat_map(never_null).any(|one| one == column);
