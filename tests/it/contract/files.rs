@@ -228,12 +228,15 @@ async fn damaged_compression_is_no_row() {
 async fn lines_that_are_no_rows_are_told_to_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let owner = Engine::in_memory().unwrap().owner();
-    let broken = "2 lines of t cannot be read as a row, belong to nobody and are in no answer";
-    let foreign = "1 line of t have cells that are not UTF-8";
+    let open = "2 lines of t with an open quotation mark belong to nobody and are in no answer: the first is line 3. A line break within quotes ends a row";
+    let one = "1 line of t with an open quotation mark belongs to nobody and is in no answer: the first is line 3.";
+    let wide = "1 line of t with another number of cells than its 2 columns belongs to nobody and is in no answer: the first is line 4, with 3 cells";
+    let broken = "2 lines of t without a JSON object belong to nobody and are in no answer: the first is line 2";
+    let foreign = "1 line of t has cells that are not UTF-8, and those are NULL: the first is line";
     for (name, bytes, told) in [
-        ("a.csv", &b"id,note\n1,one\n2,\"two\nlines\"\n"[..], vec![broken]),
+        ("a.csv", &b"id,note\n1,one\n2,\"two\nlines\"\n"[..], vec![open]),
         ("b.csv", b"id,note\n1,one\n2,S\xfcd\n", vec![foreign]),
-        ("c.csv", b"id,note\n1,S\xfcd\n\"2\n3,4,5\n", vec![broken, foreign]),
+        ("c.csv", b"id,note\n1,S\xfcd\n\"2\n3,4,5\n", vec![one, wide, foreign]),
         ("d.csv", b"id,note\n1,one\n\n2,\"t,w\"\"o\"\n", vec![]),
         ("e.json", b"{\"id\": 1, \"note\": \"x\"}\n[1]\n{\"id\"", vec![broken]),
     ] {
@@ -259,11 +262,12 @@ async fn lines_that_are_no_rows_are_told_to_their_owner() {
 async fn cells_that_do_not_fit_are_told_to_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let owner = Engine::in_memory().unwrap().owner();
-    let sev = "2 cells are not BIGINT in sev: read as NULL";
-    let day = "1 cell is not DATE in day: read as NULL";
+    let decimal = "2 of 3 cells of t.sev are not BIGINT: read as NULL. The first is `68,30` in line 2: declare VARCHAR, or OPTIONS ('null_value' …) or ('decimal' ',')";
+    let sev = "1 of 3 cells of t.sev is not BIGINT: read as NULL. The first is `5.5` in line 2";
+    let day = "1 of 2 cells of t.day is not DATE: read as NULL. The first is `11/22/2025` in line 2: declare VARCHAR, or OPTIONS ('date_format' …)";
     for (name, bytes, told) in [
         ("a.csv", "id,sev,day\n1,5.0,2025-01-02\n2,,\n3, 4 , 2025-01-03 \n", vec![]),
-        ("b.csv", "id,sev,day\n1,\"68,30\",2025-01-02\n2,x,\n3,4,2025-01-03\n", vec![sev]),
+        ("b.csv", "id,sev,day\n1,\"68,30\",2025-01-02\n2,x,\n3,4,2025-01-03\n", vec![decimal]),
         ("c.csv", "id,sev,day\n1,5.5,11/22/2025\n2,1e3,\n3,4,2025-01-03\n", vec![sev, day]),
     ] {
         let path = folder.path().join(name);

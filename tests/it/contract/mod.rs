@@ -33,6 +33,7 @@ pub(crate) mod slt;
 pub(crate) mod stream;
 pub(crate) mod synthetic;
 pub(crate) mod terminal;
+pub(crate) mod text_files;
 pub(crate) mod tpch;
 pub(crate) mod views;
 pub(crate) mod visible;

@@ -102,7 +102,9 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             };
             exports::not_in_one(&catalog, &table.source)?;
             let shown = table.columns.len();
-            let twin = read_in_utc(&table) + &twins::notice(&catalog, &table);
+            let proposed =
+                files::proposed_options(&table, &inner.open_files(), !columns.is_empty());
+            let twin = read_in_utc(&table) + &proposed + &twins::notice(&catalog, &table);
             let until = "it is undeclared until SET PRIVACY UNIT or SET PUBLIC";
             if known.is_some() && *taken == Taken::Replace {
                 units::nothing_leads_through(&catalog, name)?;
@@ -135,8 +137,15 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 Some(_) => files::Unread::of(entry, &open),
                 None => files::Unread::default(),
             };
+            unread.refuse_unreadable(table, &unit)?;
             let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
             Ok(done + told + &unread.text(table))
+        }
+        Declaration::SetPublic { table } => {
+            let done = in_memory(inner, declaration)?;
+            let catalog = inner.vault.catalog()?;
+            let unread = files::Unread::of(known(&catalog, table)?, &inner.open_files());
+            Ok(done + &unread.text(table))
         }
         Declaration::Refresh { table } => refresh(inner, table).await,
         other => in_memory(inner, other),
@@ -380,10 +389,15 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let entry = known(&catalog, table)?;
     let open = inner.open_files();
+    let mut unread = files::Unread::default();
     match (&entry.source, entry.unit()) {
         (Source::File { files: Some(_), .. }, _) => open.check_as_owner(entry)?,
         (Source::File { files: None, .. }, Some(unit)) => {
             units::verified(inner, &open, &catalog, entry, unit).await?;
+            if unit.max_rows().is_some() {
+                unread = files::Unread::of(entry, &open);
+                unread.refuse_unreadable(table, unit)?;
+            }
             keep_unit(inner, &open, &catalog, entry, unit.clone())?;
         }
         (Source::File { files: None, .. }, None)
@@ -391,7 +405,8 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     }
     inner.vault.refresh(table)?;
     Ok(format!(
-        "table {table} is refreshed: releases of its earlier rows are no longer replayed; new releases are, until its next declaration"
+        "table {table} is refreshed: releases of its earlier rows are no longer replayed; new releases are, until its next declaration{}",
+        unread.text(table)
     ))
 }
 

@@ -279,9 +279,8 @@ impl OpenFiles {
         }
         let shape = shape(*format, options)?;
         let named = match (format, shape) {
-            (FileFormat::Csv, TextFormat::Csv { header: true, delimiter, .. }) => {
-                let header =
-                    first_cells(&held, shape, delimiter).map_err(|_| unread("cannot be read"))?;
+            (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
+                let header = first_cells(&held, &csv).map_err(|_| unread("cannot be read"))?;
                 header.is_some_and(|header| has_header(&header, table))
             }
             // Any line may belong to a person, so only the declaration describes these files.
@@ -546,10 +545,10 @@ fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
 fn differing(set: &FileSet, table: &Table) -> Result<Option<(String, String)>, Error> {
     let Source::File { format, options, .. } = &table.source else { return Err(Error::Internal) };
     let shape = shape(*format, options)?;
-    for ((held, shape), member) in members(set, shape, options).into_iter().zip(&set.members) {
+    for ((held, shape), member) in members(set, &shape, options).into_iter().zip(&set.members) {
         let other = match (format, shape) {
-            (FileFormat::Csv, TextFormat::Csv { header: true, delimiter, .. }) => {
-                match first_cells(&held, shape, delimiter) {
+            (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
+                match first_cells(&held, &csv) {
                     // A text without lines has no rows.
                     Ok(None) => None,
                     Ok(Some(header)) => (!has_header(&header, table)).then(|| "header".to_owned()),

@@ -22,10 +22,12 @@ use arrow::datatypes::{DataType, SchemaRef};
 use glob::Pattern;
 use sqlparser::ast as sql;
 
+use super::cell_reader::{DATE_FORMAT, DECIMAL, NULL_VALUE};
 use super::column_type::column_type;
 use super::compressed::{COMPRESSION, Compression};
+use super::csv_format::{COMMENT, DELIMITER, ESCAPE, HEADER, QUOTE, is_true};
 use super::file_columns::{
-    CONTENT_HASH, columns_of, common_columns, is_read_as, is_true, plain_columns, shape,
+    CONTENT_HASH, columns_of, common_columns, is_read_as, plain_columns, shape,
 };
 use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
@@ -64,13 +66,17 @@ pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
     let mut known = BTreeMap::new();
     for (key, value) in options {
         let key = key.trim_start_matches("format.");
-        match (format, key) {
-            (FileFormat::Csv, "has_header" | "delimiter")
-            | (FileFormat::Csv | FileFormat::Json, COMPRESSION)
-            | (_, CONTENT_HASH) => {}
-            _ => return Err(Error::catalog(format!("{format} files have no option `{key}`"))),
+        let taken = options_of(format);
+        if !taken.contains(&key) {
+            let taken = taken.join(", ");
+            return Err(Error::catalog(format!(
+                "{format} files have no option `{key}`; they take {taken}"
+            )));
         }
         known.insert(key.to_owned(), value.clone());
+    }
+    if let (FileFormat::Csv, true) = (format, is_tab_separated(location)) {
+        known.entry(DELIMITER.to_owned()).or_insert_with(|| r"\t".to_owned());
     }
     is_true(known.get(CONTENT_HASH), CONTENT_HASH, false)?;
     shape(format, &known)?;
@@ -91,6 +97,33 @@ pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
         privacy: Privacy::Undeclared,
         columns,
     })
+}
+
+/// The options of a format.
+fn options_of(format: FileFormat) -> &'static [&'static str] {
+    match format {
+        FileFormat::Csv => &[
+            HEADER,
+            DELIMITER,
+            QUOTE,
+            ESCAPE,
+            COMMENT,
+            NULL_VALUE,
+            DECIMAL,
+            DATE_FORMAT,
+            COMPRESSION,
+            CONTENT_HASH,
+        ],
+        FileFormat::Json => &[COMPRESSION, CONTENT_HASH],
+        FileFormat::Parquet | FileFormat::Arrow => &[CONTENT_HASH],
+    }
+}
+
+/// Whether the name of a file says that tabs separate its cells, as in `visits.tsv.gz`.
+fn is_tab_separated(location: &str) -> bool {
+    let name = location.to_ascii_lowercase();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    name.ends_with(".tsv") || name.ends_with(".tab")
 }
 
 fn of_one(
@@ -162,7 +195,7 @@ fn of_several(
     // A column of the folders' names may be listed with its type.
     let is_partition = |name: &String| files.partitioned_by.contains(name);
     let own: Vec<_> = columns.iter().filter(|(name, _)| !is_partition(name)).cloned().collect();
-    let members = members(&set, shape, options);
+    let members = members(&set, &shape, options);
     let found = match (own.as_slice(), format) {
         // A JSON object may lack a key, which is then NULL. So the owner's list of columns decides.
         (own @ [_, ..], FileFormat::Json) => own.iter().map(column).collect::<Result<_, _>>()?,
@@ -203,7 +236,7 @@ fn of_several(
 /// ending of each name.
 pub(super) fn members(
     set: &FileSet,
-    shape: TextFormat,
+    shape: &TextFormat,
     options: &BTreeMap<String, String>,
 ) -> Vec<(Arc<OpenFile>, TextFormat)> {
     let is_named = !options.contains_key(COMPRESSION);
@@ -213,7 +246,10 @@ pub(super) fn members(
             (true, false, true) => Some(Compression::Zstd),
             (false, _, _) | (true, false, false) => None,
         };
-        let shape = compression.map_or(shape, |compression| shape.compressed(compression));
+        let shape = match compression {
+            Some(compression) => shape.clone().compressed(compression),
+            None => shape.clone(),
+        };
         (Arc::clone(&member.held), shape)
     };
     set.members.iter().map(member).collect()

@@ -24,7 +24,9 @@ use datafusion::parquet::file::metadata::ParquetMetaDataReader;
 use datafusion::parquet::schema::types::SchemaDescriptor;
 
 use super::compressed::Compression;
-use super::lenient::{TextFormat, read_cells, read_object};
+use super::csv_format::CsvFormat;
+use super::foreign_files::refuse_foreign;
+use super::lenient::{TextFormat, read_object};
 use super::open_files::{Chunks, FileReader, OpenFile};
 use super::unreadable_files::{known_in_arrow, known_in_parquet, wrong_format};
 use crate::catalog::{Column, FileFormat, Table};
@@ -51,7 +53,7 @@ const EXTENSION_TYPE_NAME_KEY: &str = "ARROW:extension:name";
 const UUID_NAME: &str = "arrow.uuid";
 
 /// The number of rows from which the types of a CSV or JSON file are inferred.
-const INFERRED_ROWS: usize = 10_000;
+pub(super) const INFERRED_ROWS: usize = 10_000;
 
 /// The columns of a schema, in the catalog's form.
 pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
@@ -68,19 +70,6 @@ pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
         .collect()
 }
 
-/// The value of a Boolean option.
-///
-/// # Errors
-/// [`Error::Catalog`] for another value.
-pub(super) fn is_true(value: Option<&String>, option: &str, unless: bool) -> Result<bool, Error> {
-    match value.map(|v| v.to_lowercase()).as_deref() {
-        None => Ok(unless),
-        Some("true") => Ok(true),
-        Some("false") => Ok(false),
-        Some(value) => Err(Error::catalog(format!("{option} is true or false, not {value}"))),
-    }
-}
-
 /// The text format of a table's files.
 ///
 /// # Errors
@@ -89,22 +78,10 @@ pub(super) fn shape(
     format: FileFormat,
     options: &BTreeMap<String, String>,
 ) -> Result<TextFormat, Error> {
-    let header = is_true(options.get("has_header"), "has_header", true)?;
-    let delimiter = match options.get("delimiter").map(String::as_bytes) {
-        None => b',',
-        Some([byte]) => *byte,
-        Some(br"\t") => b'\t',
-        Some(_) => {
-            return Err(Error::catalog(
-                r"the delimiter of a CSV file is one character, or '\t' for a tab",
-            ));
-        }
-    };
-    let compression = Compression::of_options(options)?;
     Ok(match format {
-        FileFormat::Json => TextFormat::Json { compression },
+        FileFormat::Json => TextFormat::Json { compression: Compression::of_options(options)? },
         FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
-            TextFormat::Csv { header, delimiter, compression }
+            TextFormat::Csv(CsvFormat::of_options(options)?)
         }
     })
 }
@@ -165,8 +142,10 @@ fn schema_of(
             reader.map_err(|_| wrong_format(held, format, shown))?.schema()
         }
         (FileFormat::Csv | FileFormat::Json, shape) => {
+            refuse_foreign(held, shape, shown)?;
             let mut first = Sample::default();
             first.add(held.reader(), shape).map_err(read)?;
+            first.has_rows(shown)?;
             let found = inferred(&first.text, shape).map_err(wrong)?;
             held.stored.get_or_init(|| with_offsets(&found, &first.text, shape));
             found
@@ -181,10 +160,9 @@ fn schema_of(
 /// The columns inferred from a text.
 fn inferred(text: &[u8], shape: &TextFormat) -> Result<SchemaRef, arrow::error::ArrowError> {
     Ok(Arc::new(match shape {
-        TextFormat::Csv { header, delimiter, .. } => {
+        TextFormat::Csv(CsvFormat { header, .. }) => {
             let format = arrow::csv::reader::Format::default()
                 .with_header(*header)
-                .with_delimiter(*delimiter)
                 .with_truncated_rows(true);
             format.infer_schema(text, None)?.0
         }
@@ -200,10 +178,12 @@ const OFFSETS: &str = "offsets";
 fn with_offsets(found: &SchemaRef, text: &[u8], shape: &TextFormat) -> SchemaRef {
     let mut moved = vec![false; found.fields().len()];
     let mut record = csv::ByteRecord::new();
+    // A sample is written anew.
+    let written = CsvFormat::plain(true);
     for line in text.split(|byte| *byte == b'\n') {
         match shape {
-            TextFormat::Csv { delimiter, .. } => {
-                read_cells(line, *delimiter, &mut record);
+            TextFormat::Csv(_) => {
+                written.read_cells(line, &mut record);
                 let cells = record.iter().map(std::str::from_utf8);
                 for (seen, cell) in moved.iter_mut().zip(cells) {
                     *seen |= cell.is_ok_and(has_offset);
@@ -267,18 +247,20 @@ pub(super) fn common_columns(
     let mut sample = Sample::default();
     let mut cells: Option<csv::ByteRecord> = None;
     for (held, shape) in files {
-        if let TextFormat::Csv { header, delimiter, .. } = shape {
-            let first = first_cells(held, *shape, *delimiter).map_err(read)?;
+        refuse_foreign(held, shape, &a_file)?;
+        if let TextFormat::Csv(format) = shape {
+            let first = first_cells(held, format).map_err(read)?;
             // A text without lines has no rows.
             let Some(first) = first else { continue };
             let known = cells.get_or_insert_with(|| first.clone());
-            let is_same = if *header { *known == first } else { known.len() == first.len() };
+            let is_same = if format.header { *known == first } else { known.len() == first.len() };
             if !is_same {
                 return Err(other());
             }
         }
         sample.add(held.reader(), shape).map_err(read)?;
     }
+    sample.has_rows(&a_file)?;
     let wrong = |e| Error::catalog_from(format!("{a_file} is not a {format} file"), e);
     let found = inferred(&sample.text, shape).map_err(wrong)?;
     if let Some((first, shape)) = files.first() {
@@ -293,53 +275,111 @@ pub(super) fn common_columns(
 /// If the file cannot be read.
 pub(super) fn first_cells(
     held: &Arc<OpenFile>,
-    shape: TextFormat,
-    delimiter: u8,
+    format: &CsvFormat,
 ) -> io::Result<Option<csv::ByteRecord>> {
-    let mut lines = shape.lines(held.reader())?;
+    let mut lines = format.lines(held.reader())?;
     let Some(line) = lines.next()? else { return Ok(None) };
     let mut record = csv::ByteRecord::new();
-    read_cells(line, delimiter, &mut record);
+    format.read_cells(line, &mut record);
     Ok(Some(record))
 }
 
-/// The complete first lines of text files. Other lines are not rows, and have no types. Only the
-/// first file's header is among them.
+/// The complete first lines of text files, those of CSV files as records with commas, decimal
+/// points and ISO dates. Other lines are not rows, and have no types. Only the first file's header
+/// is among them.
 #[derive(Default)]
 struct Sample {
     text: Vec<u8>,
     rows: usize,
+    /// The lines that are records, also those that are not UTF-8.
+    records: usize,
     width: Option<usize>,
+    /// Whether the first of the whole lines is a header.
+    header: bool,
+    /// The first line that is no row: its number, and how many cells it has.
+    misfit: Option<(u64, usize)>,
 }
 
 impl Sample {
     fn add(&mut self, file: FileReader, shape: &TextFormat) -> io::Result<()> {
-        let mut record = csv::ByteRecord::new();
         let mut lines = shape.lines(file)?;
-        if self.rows > 0 && matches!(shape, TextFormat::Csv { header: true, .. }) {
+        if self.rows > 0 && matches!(shape, TextFormat::Csv(CsvFormat { header: true, .. })) {
             lines.next()?;
         }
+        let mut record = csv::ByteRecord::new();
         while self.rows < INFERRED_ROWS {
             let Some(line) = lines.next()? else { break };
-            let whole = match shape {
-                TextFormat::Csv { delimiter, .. } => {
-                    read_cells(line, *delimiter, &mut record)
-                        && std::str::from_utf8(line).is_ok()
+            let is_text = std::str::from_utf8(line).is_ok();
+            let is_record = match shape {
+                TextFormat::Csv(format) => {
+                    format.read_cells(line, &mut record)
+                        && (is_text || self.rows > 0)
                         && *self.width.get_or_insert(record.len()) == record.len()
                 }
                 TextFormat::Json { .. } => read_object(line).is_some(),
             };
-            if whole {
-                self.text.extend_from_slice(line);
-                self.text.push(b'\n');
-            } else if self.rows == 0 && matches!(shape, TextFormat::Csv { .. }) {
+            self.records += usize::from(is_record);
+            match (is_record && is_text, shape) {
+                (true, TextFormat::Csv(format)) => self.write(&record, format)?,
+                (true, TextFormat::Json { .. }) => {
+                    self.text.extend_from_slice(line);
+                    self.text.push(b'\n');
+                }
                 // Without a first line, the number of columns is unknown.
-                return Ok(());
+                (false, TextFormat::Csv(_)) if self.rows == 0 => return Ok(()),
+                (false, _) if is_record => {}
+                (false, _) => {
+                    self.misfit.get_or_insert((lines.number(), record.len()));
+                }
             }
             self.rows += 1;
         }
         Ok(())
     }
+
+    /// Adds a record of a CSV file. The first one may be a header, whose names stay as they are.
+    fn write(&mut self, record: &csv::ByteRecord, format: &CsvFormat) -> io::Result<()> {
+        let is_header = format.header && self.rows == 0;
+        self.header |= is_header;
+        let mut writer = csv::Writer::from_writer(&mut self.text);
+        for cell in record {
+            let text = std::str::from_utf8(cell).unwrap_or_default();
+            match is_header {
+                true => writer.write_field(cell)?,
+                false => writer.write_field(format.cells.usual(text).as_ref())?,
+            }
+        }
+        writer.write_record(None::<&[u8]>)?;
+        writer.flush()
+    }
+
+    /// Refuses files of which no line is a row, although there are lines below the header.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`], with the number of the first such line.
+    fn has_rows(&self, shown: &str) -> Result<(), Error> {
+        match (self.misfit, self.width) {
+            (Some((line, cells)), Some(width)) if self.header && self.records == 1 => {
+                Err(no_row(shown, line, cells, width))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn no_row(shown: &str, line: u64, cells: usize, width: usize) -> Error {
+    let are = |n: usize| if n == 1 { "1 cell".to_owned() } else { format!("{n} cells") };
+    // A line with an open quotation mark has no cells.
+    Error::catalog(match cells == 0 {
+        false => format!(
+            "no line of {shown} below its header is a row: the header has {}, and line {line} has {}; give the header a name for each cell, or write OPTIONS ('has_header' 'false')",
+            are(width),
+            are(cells)
+        ),
+        true => format!(
+            "no line of {shown} below its header is a row: line {line} has an open quotation mark; OPTIONS ('quote' '') reads quotation marks as text, and OPTIONS ('escape' '\\') a mark behind a backslash"
+        ),
+    })
 }
 
 /// A column with the type that its cells are read as. Dates are in days and moments in

@@ -8,23 +8,24 @@
 //! error or a damaged compressed file makes the reading fail. Each line is at most one row, so one
 //! person's text never affects how another person's line is read.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
+use super::cell_reader::{CellFormat, CellReader, ReadCell};
 use super::compressed::Compression;
+use super::csv_format::CsvFormat;
+use super::line_reader::LineReader;
 use super::open_files::{FileReader, OpenFile};
-use crate::functions::with_seconds;
 
 /// The most rows in a batch.
 const BATCH: usize = 8_192;
@@ -34,17 +35,10 @@ const BATCH: usize = 8_192;
 const BATCH_BYTES: usize = 16 << 20;
 
 /// The text format of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TextFormat {
     /// Comma-separated values.
-    Csv {
-        /// Whether the first line names the columns.
-        header: bool,
-        /// The separator of cells.
-        delimiter: u8,
-        /// How the file is compressed.
-        compression: Compression,
-    },
+    Csv(CsvFormat),
     /// One JSON object in each line.
     Json {
         /// How the file is compressed.
@@ -56,23 +50,44 @@ impl TextFormat {
     /// The same format with another compression.
     pub(super) fn compressed(self, compression: Compression) -> Self {
         match self {
-            Self::Csv { header, delimiter, .. } => Self::Csv { header, delimiter, compression },
+            Self::Csv(format) => Self::Csv(CsvFormat { compression, ..format }),
             Self::Json { .. } => Self::Json { compression },
         }
     }
 
     /// Whether the file itself names its columns.
-    pub(super) fn has_names(self) -> bool {
-        !matches!(self, Self::Csv { header: false, .. })
+    pub(super) fn has_names(&self) -> bool {
+        match self {
+            Self::Csv(format) => format.header,
+            Self::Json { .. } => true,
+        }
+    }
+
+    /// How the file is compressed.
+    pub(super) fn compression(&self) -> Compression {
+        match self {
+            Self::Csv(format) => format.compression,
+            Self::Json { compression } => *compression,
+        }
+    }
+
+    /// How the cells are written.
+    fn cells(&self) -> CellFormat {
+        match self {
+            Self::Csv(format) => format.cells.clone(),
+            Self::Json { .. } => CellFormat::default(),
+        }
     }
 
     /// The lines of a file of this format.
     ///
     /// # Errors
     /// If there is not enough memory to expand a compressed file.
-    pub(super) fn lines(self, file: FileReader) -> io::Result<LineReader> {
-        let (Self::Csv { compression, .. } | Self::Json { compression }) = self;
-        Ok(LineReader::new(compression.text(file)?))
+    pub(super) fn lines(&self, file: FileReader) -> io::Result<LineReader> {
+        match self {
+            Self::Csv(format) => format.lines(file),
+            Self::Json { compression } => Ok(LineReader::new(compression.text(file)?, None)),
+        }
     }
 }
 
@@ -112,10 +127,12 @@ impl PartitionStream for LenientFiles {
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
         let output = builder.tx();
         let files = self.files.iter();
-        let files = files.map(|file| (file.held.reader(), file.shape, file.behind.clone()));
+        let files = files.map(|file| (file.held.reader(), file.shape.clone(), file.behind.clone()));
         let (files, schema) = (files.collect::<Vec<_>>(), Arc::clone(&self.schema));
+        // The files of a table have the same options.
+        let cells = self.files.first().map(|file| file.shape.cells()).unwrap_or_default();
         builder.spawn_blocking(move || {
-            let mut rows = TextRows::new(&schema);
+            let mut rows = TextRows::new(&schema, &cells);
             let mut emit = |batch: RecordBatch| output.blocking_send(Ok(batch)).is_ok();
             for (file, shape, behind) in files {
                 if output.is_closed() {
@@ -124,9 +141,7 @@ impl PartitionStream for LenientFiles {
                 rows.behind = behind;
                 let lines = shape.lines(file)?;
                 match shape {
-                    TextFormat::Csv { header, delimiter, .. } => {
-                        csv_rows(lines, header, delimiter, &mut rows, &mut emit)?;
-                    }
+                    TextFormat::Csv(format) => csv_rows(lines, &format, &mut rows, &mut emit)?,
                     TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut emit)?,
                 }
             }
@@ -139,75 +154,50 @@ impl PartitionStream for LenientFiles {
     }
 }
 
-/// How to read the cells of a column before they are converted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CellKind {
-    /// Unchanged.
-    Text,
-    /// Without blanks at both ends.
-    Plain,
-    /// Without blanks, and without a fraction of zeros: some programs write 5 as `5.0` if other
-    /// values are missing.
-    Whole,
-    /// Without blanks, and with seconds if the moment ends with its minutes.
-    Moment,
+/// A cell that does not fit the type of its column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct UnfitCell {
+    pub(super) line: u64,
+    pub(super) text: String,
 }
 
-impl CellKind {
-    fn of(data_type: &DataType) -> Self {
-        match data_type {
-            text if text.is_string() => Self::Text,
-            DataType::Timestamp(..) | DataType::Date32 => Self::Moment,
-            whole if whole.is_integer() => Self::Whole,
-            _ => Self::Plain,
-        }
-    }
-
-    fn read(self, cell: &str) -> Cow<'_, str> {
-        match self {
-            Self::Text => Cow::Borrowed(cell),
-            Self::Plain => Cow::Borrowed(cell.trim_ascii()),
-            Self::Moment => with_seconds(cell.trim_ascii()),
-            Self::Whole => Cow::Borrowed(without_zeros(cell.trim_ascii())),
-        }
-    }
-}
-
-/// A whole number without its fraction of zeros; any other text unchanged.
-fn without_zeros(cell: &str) -> &str {
-    match cell.split_once('.') {
-        Some((whole, zeros))
-            if whole.ends_with(|digit: char| digit.is_ascii_digit())
-                && !zeros.is_empty()
-                && zeros.bytes().all(|digit| digit == b'0') =>
-        {
-            whole
-        }
-        Some(_) | None => cell,
-    }
+/// BatchCounts of the cells of one column.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct CellCounts {
+    /// The cells with a value.
+    pub(super) valid: u64,
+    /// The cells with a text that does not fit the type. Each of them is NULL.
+    pub(super) unfit: u64,
+    /// The first one of those.
+    pub(super) first: Option<UnfitCell>,
 }
 
 /// Cells as text, collected until a batch is full.
 struct TextRows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
-    kinds: Vec<CellKind>,
+    readers: Vec<CellReader>,
     /// The cells of the last columns, the same in every row.
     behind: Vec<Option<String>>,
     len: usize,
     bytes: usize,
-    /// For each column, the number of cells with a text that does not fit its type.
-    unfit: Vec<u64>,
+    /// The counts for an owner. `None` where nobody asks for them.
+    counts: Option<BatchCounts>,
+}
+
+/// The counts of each column, and the lines of the rows of the present batch.
+struct BatchCounts {
+    columns: Vec<CellCounts>,
+    lines: Vec<u64>,
 }
 
 impl TextRows {
-    fn new(schema: &SchemaRef) -> Self {
+    fn new(schema: &SchemaRef, cells: &CellFormat) -> Self {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
-        let kinds: Vec<CellKind> =
-            schema.fields().iter().map(|field| CellKind::of(field.data_type())).collect();
-        let behind = Vec::new();
-        let unfit = vec![0; kinds.len()];
-        Self { schema: Arc::clone(schema), columns, kinds, behind, len: 0, bytes: 0, unfit }
+        let reader = |field: &FieldRef| CellReader::new(field.data_type(), cells);
+        let readers = schema.fields().iter().map(reader).collect();
+        let (schema, behind) = (Arc::clone(schema), Vec::new());
+        Self { schema, columns, readers, behind, len: 0, bytes: 0, counts: None }
     }
 
     /// The number of cells that a row has in the file.
@@ -215,19 +205,31 @@ impl TextRows {
         self.columns.len().saturating_sub(self.behind.len())
     }
 
-    /// Adds a row; true if the batch is full.
-    fn push<'a>(&mut self, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
+    /// Adds the row of a line; true if the batch is full.
+    fn push<'a>(&mut self, line: u64, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
         let own = self.own();
         let mut cells = cells.chain(std::iter::repeat(None));
         let mut behind = self.behind.iter().map(Option::as_deref);
-        for (i, (column, kind)) in self.columns.iter_mut().zip(&self.kinds).enumerate() {
+        for (i, (column, reader)) in self.columns.iter_mut().zip(&self.readers).enumerate() {
             let cell = if i < own { cells.next() } else { behind.next() };
             // A batch's text array must stay below its limit, so a longer cell is NULL.
             let cell = cell.flatten().filter(|cell| cell.len() <= BATCH_BYTES);
-            let cell = cell.map(|cell| kind.read(cell));
-            let cell = cell.filter(|cell| !cell.is_empty() || *kind == CellKind::Text);
-            self.bytes += cell.as_deref().map_or(0, str::len);
-            column.append_option(cell);
+            match cell.map(|cell| (cell, reader.read(cell))) {
+                Some((_, ReadCell::Text(text))) => {
+                    self.bytes += text.len();
+                    column.append_value(text);
+                }
+                Some((cell, ReadCell::Unfit)) => {
+                    column.append_null();
+                    if let Some(counts) = &mut self.counts {
+                        counts.unfit(i, line, cell);
+                    }
+                }
+                Some((_, ReadCell::Null)) | None => column.append_null(),
+            }
+        }
+        if let Some(counts) = &mut self.counts {
+            counts.lines.push(line);
         }
         self.len += 1;
         self.len == BATCH || self.bytes >= BATCH_BYTES
@@ -235,126 +237,93 @@ impl TextRows {
 
     fn batch(&mut self) -> Result<RecordBatch> {
         let lenient = CastOptions { safe: true, ..CastOptions::default() };
-        let columns = self
-            .columns
-            .iter_mut()
-            .zip(self.schema.fields())
-            .zip(&mut self.unfit)
-            .map(|((builder, field), unfit)| {
-                let text: ArrayRef = Arc::new(builder.finish());
-                let values = cast_with_options(&text, field.data_type(), &lenient)?;
-                let lost = values.null_count().saturating_sub(text.null_count());
-                *unfit = unfit.saturating_add(u64::try_from(lost).unwrap_or(u64::MAX));
-                Ok::<_, ArrowError>(values)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let counts = &mut self.counts;
+        let columns = self.columns.iter_mut().zip(self.schema.fields()).enumerate();
+        let columns = columns.map(|(i, (builder, field))| {
+            let text: ArrayRef = Arc::new(builder.finish());
+            let values = cast_with_options(&text, field.data_type(), &lenient)?;
+            if let Some(counts) = counts.as_mut() {
+                counts.add(i, &text, &values);
+            }
+            Ok::<_, ArrowError>(values)
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        if let Some(counts) = &mut self.counts {
+            counts.lines.clear();
+        }
         (self.len, self.bytes) = (0, 0);
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 }
 
-/// For each column of a file, the number of cells with a text that does not fit the column's type;
-/// each of them is NULL.
+impl BatchCounts {
+    /// BatchCounts a cell of a column that does not fit.
+    fn unfit(&mut self, column: usize, line: u64, cell: &str) {
+        let Some(counts) = self.columns.get_mut(column) else { return };
+        counts.unfit = counts.unfit.saturating_add(1);
+        // A cell of this batch that its cast loses may stand before this one.
+        if counts.first.as_ref().is_none_or(|first| line < first.line) {
+            counts.first = Some(UnfitCell { line, text: cell.to_owned() });
+        }
+    }
+
+    /// BatchCounts the cells of a column of a batch, with their texts and values.
+    fn add(&mut self, column: usize, texts: &ArrayRef, values: &ArrayRef) {
+        let (texts, valid) = (texts.as_string::<i32>(), values.len() - values.null_count());
+        let lost = texts.iter().enumerate().filter(|(row, _)| values.is_null(*row));
+        let lost = lost.filter_map(|(row, text)| Some((*self.lines.get(row)?, text?.to_owned())));
+        for (line, text) in lost.collect::<Vec<_>>() {
+            self.unfit(column, line, &text);
+        }
+        if let Some(counts) = self.columns.get_mut(column) {
+            counts.valid = counts.valid.saturating_add(u64::try_from(valid).unwrap_or(u64::MAX));
+        }
+    }
+}
+
+/// The counts of each column of a file.
 ///
 /// # Errors
 /// If the disk fails, or a compressed file is damaged.
-pub(super) fn unfit_cells(
+pub(super) fn count_cells(
     file: &Arc<OpenFile>,
-    shape: TextFormat,
+    shape: &TextFormat,
     schema: &SchemaRef,
-) -> Result<Vec<u64>> {
-    let mut rows = TextRows::new(schema);
+) -> Result<Vec<CellCounts>> {
+    let mut rows = TextRows::new(schema, &shape.cells());
+    let columns = vec![CellCounts::default(); schema.fields().len()];
+    rows.counts = Some(BatchCounts { columns, lines: Vec::new() });
     let lines = shape.lines(file.reader())?;
     match shape {
-        TextFormat::Csv { header, delimiter, .. } => {
-            csv_rows(lines, header, delimiter, &mut rows, &mut |_| true)?;
-        }
+        TextFormat::Csv(format) => csv_rows(lines, format, &mut rows, &mut |_| true)?,
         TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut |_| true)?,
     }
     rows.batch()?;
-    Ok(rows.unfit)
+    Ok(rows.counts.map(|counts| counts.columns).unwrap_or_default())
 }
 
 fn csv_rows(
     mut lines: LineReader,
-    header: bool,
-    delimiter: u8,
+    format: &CsvFormat,
     rows: &mut TextRows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
-    if header {
+    if format.header {
         lines.next()?;
     }
     let mut record = csv::ByteRecord::new();
     while let Some(line) = lines.next()? {
-        if !read_cells(line, delimiter, &mut record) || record.len() != rows.own() {
+        if !format.read_cells(line, &mut record) || record.len() != rows.own() {
             continue;
         }
         let cells = record
             .iter()
             .map(|cell| std::str::from_utf8(cell).ok().filter(|text| !text.is_empty()));
-        if rows.push(cells) && !emit(rows.batch()?) {
+        if rows.push(lines.number(), cells) && !emit(rows.batch()?) {
             break;
         }
     }
     Ok(())
-}
-
-/// The lines of a text file without their line endings. It skips empty lines and a byte order mark.
-pub(super) struct LineReader {
-    reader: BufReader<Box<dyn Read + Send>>,
-    line: Vec<u8>,
-    first: bool,
-}
-
-impl LineReader {
-    fn new(text: Box<dyn Read + Send>) -> Self {
-        let reader = BufReader::with_capacity(1 << 20, text);
-        Self { reader, line: Vec::new(), first: true }
-    }
-
-    /// The next line.
-    ///
-    /// # Errors
-    /// If the disk fails, or a compressed file is damaged.
-    pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        loop {
-            self.line.clear();
-            if self.reader.read_until(b'\n', &mut self.line)? == 0 {
-                return Ok(None);
-            }
-            if self.first && self.line.starts_with(b"\xef\xbb\xbf") {
-                self.line.drain(..3);
-            }
-            self.first = false;
-            while self.line.pop_if(|byte| matches!(byte, b'\n' | b'\r')).is_some() {}
-            if !self.line.is_empty() {
-                return Ok(Some(&self.line));
-            }
-        }
-    }
-}
-
-/// Splits a line of a CSV file into cells; false if it is not one record.
-///
-/// A quotation ends with its line at the latest. Otherwise one person's open quotation mark would
-/// hide the lines of all people after it.
-pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecord) -> bool {
-    record.clear();
-    if !line.contains(&b'"') {
-        line.split(|byte| *byte == delimiter).for_each(|cell| record.push_field(cell));
-        return true;
-    }
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .delimiter(delimiter)
-        .flexible(true)
-        .buffer_capacity(line.len())
-        .from_reader(line);
-    let closed = line.iter().filter(|byte| **byte == b'"').count() % 2 == 0;
-    closed
-        && matches!(reader.read_byte_record(record), Ok(true))
-        && !matches!(reader.read_byte_record(&mut csv::ByteRecord::new()), Ok(true))
 }
 
 fn json_rows(
@@ -377,7 +346,8 @@ fn json_rows(
                 other => Some(other.to_string()),
             })
             .collect();
-        if rows.push(cells.iter().map(Option::as_deref)) && !emit(rows.batch()?) {
+        let cells = cells.iter().map(Option::as_deref);
+        if rows.push(lines.number(), cells) && !emit(rows.batch()?) {
             break;
         }
     }
@@ -400,13 +370,15 @@ mod tests {
     fn first_cells(shape: TextFormat, text: &'static str) -> Vec<Option<i64>> {
         let fields = [("id", DataType::Int64), ("note", DataType::Utf8View)];
         let fields = fields.map(|(name, data_type)| Field::new(name, data_type, true));
-        let mut rows = TextRows::new(&Arc::new(Schema::new(fields.to_vec())));
-        let lines = LineReader::new(Box::new(text.as_bytes()));
+        let mut rows = TextRows::new(&Arc::new(Schema::new(fields.to_vec())), &shape.cells());
+        let comment = match &shape {
+            TextFormat::Csv(format) => format.comment,
+            TextFormat::Json { .. } => None,
+        };
+        let lines = LineReader::new(Box::new(text.as_bytes()), comment);
         let mut emit = |_: RecordBatch| panic!("the batch is full");
         match shape {
-            TextFormat::Csv { header, delimiter, .. } => {
-                csv_rows(lines, header, delimiter, &mut rows, &mut emit).unwrap();
-            }
+            TextFormat::Csv(format) => csv_rows(lines, &format, &mut rows, &mut emit).unwrap(),
             TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut emit).unwrap(),
         }
         let batch = rows.batch().unwrap();
@@ -420,7 +392,8 @@ mod tests {
         let micros = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, None);
         let fields = [("at", micros), ("day", DataType::Date32), ("n", DataType::Int64)];
         let fields = fields.map(|(name, data_type)| Field::new(name, data_type, true));
-        let mut rows = TextRows::new(&Arc::new(Schema::new(fields.to_vec())));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let mut rows = TextRows::new(&schema, &CellFormat::default());
         let of =
             |hour: i64, minute: i64| Some((19_727 * 24 * 60 + hour * 60 + minute) * 60_000_000);
         let cells = [
@@ -436,7 +409,7 @@ mod tests {
             ("  ", None),
         ];
         for (text, _) in cells {
-            assert!(!rows.push([text, " 2024-01-05 ", " 7 "].into_iter().map(Some)));
+            assert!(!rows.push(1, [text, " 2024-01-05 ", " 7 "].into_iter().map(Some)));
         }
         let batch = rows.batch().unwrap();
         let moments = batch.column(0).as_primitive::<arrow::datatypes::TimestampMicrosecondType>();
@@ -447,27 +420,20 @@ mod tests {
         );
     }
 
-    /// A whole number may have a fraction of zeros, and no other fraction, exponent or text.
+    /// A whole number may have a fraction of zeros or an exponent, and no other fraction or text.
     #[test]
     fn whole_numbers_may_have_zeros() {
-        let shape = TextFormat::Csv {
-            header: false,
-            delimiter: b',',
-            compression: Compression::Uncompressed,
-        };
+        let shape = TextFormat::Csv(CsvFormat::plain(false));
         let text = "5.0,a\n -7.000 ,a\n3,a\n5.,a\n.0,a\n-.0,a\n5.01,a\n5.0.0,a\n1.0e3,a\n+4.0,a\n";
-        let expected = [Some(5), Some(-7), Some(3), None, None, None, None, None, None, Some(4)];
+        let expected =
+            [Some(5), Some(-7), Some(3), Some(5), None, None, None, None, Some(1000), Some(4)];
         assert_eq!(first_cells(shape, text), expected);
     }
 
     /// Where each row is a privacy unit, a record over two lines must not count as two people.
     #[test]
     fn a_line_that_cannot_be_read_is_no_row() {
-        let csv = TextFormat::Csv {
-            header: true,
-            delimiter: b',',
-            compression: Compression::Uncompressed,
-        };
+        let csv = TextFormat::Csv(CsvFormat::plain(true));
         for (text, expected) in [
             ("id,note\n1,one\n2,\"two\nlines\"\n3,three\n", vec![Some(1), Some(3)]),
             ("id,note\n1,one\n2,\"two\n\nmore, lines\"\n3,three\n", vec![Some(1), Some(3)]),
@@ -476,10 +442,64 @@ mod tests {
             ("id,note\nx,one\n,\n4,\"four\"\n", vec![None, None, Some(4)]),
             ("id,note\n", vec![]),
         ] {
-            assert_eq!(first_cells(csv, text), expected, "{text}");
+            assert_eq!(first_cells(csv.clone(), text), expected, "{text}");
         }
         let json = TextFormat::Json { compression: Compression::Uncompressed };
         let text = "{\"id\": 1}\n[2]\n{\"id\"\n\n{\"note\": \"x\"}\n4\nnull\n{\"id\": 5, \"note\": \"a\\nb\"}\n";
         assert_eq!(first_cells(json, text), [Some(1), None, Some(5)]);
+    }
+
+    /// Comments are lines that begin with the character, anywhere in the file, and no others.
+    #[test]
+    fn comments_are_no_rows() {
+        let commented = CsvFormat { comment: Some(b'#'), ..CsvFormat::plain(true) };
+        let text = "# made by X\n#\nid,note\n1,one\n#2,two\n3,#three\n \"#4\",four\n";
+        assert_eq!(first_cells(TextFormat::Csv(commented), text), [Some(1), Some(3), None]);
+    }
+
+    /// Under every option, the lines of others are read the same with a person's line and without
+    /// it, whatever that line is.
+    #[test]
+    fn no_line_changes_how_others_are_read() {
+        let written = [
+            ("quote", "'"),
+            ("quote", ""),
+            ("escape", "\\"),
+            ("comment", "#"),
+            ("null_value", "NA"),
+            ("decimal", ","),
+            ("date_format", "%d.%m.%Y"),
+        ];
+        let lines = [
+            "2,\"open",
+            "2,'open",
+            "2,\"open \\",
+            "\"",
+            "'",
+            "\\",
+            "\\\"",
+            "#",
+            "# \"",
+            "NA",
+            "NA,NA",
+            "2,\"a\"b\"",
+            "2,\\\"\\",
+            "2,1,3",
+            "2e+00,\"\"\"",
+            "\r2,\r",
+            "2,\u{feff}",
+            "",
+        ];
+        for (key, value) in written {
+            let options = [(key.to_owned(), value.to_owned())].into();
+            let shape = TextFormat::Csv(CsvFormat::of_options(&options).unwrap());
+            for line in lines {
+                let text = format!("id,note\n10,a\n{line}\n30,\"c\"\n40,'d'\n");
+                let rows = first_cells(shape.clone(), text.leak());
+                let others = rows.iter().flatten().filter(|id| **id >= 10);
+                assert_eq!(others.collect::<Vec<_>>(), [&10, &30, &40], "{key} {value}: {line}");
+                assert!(rows.len() <= 4, "{key} {value}: {line}");
+            }
+        }
     }
 }

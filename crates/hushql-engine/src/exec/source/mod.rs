@@ -9,16 +9,20 @@
 
 pub(crate) mod ledger;
 
+mod cell_reader;
 mod changed_files;
 mod check;
 mod column_type;
 mod compressed;
+mod csv_format;
 pub(crate) mod duplicate_tables;
 mod external_table;
 mod file_columns;
 mod file_discovery;
 mod file_set;
+mod foreign_files;
 mod lenient;
+mod line_reader;
 mod location;
 mod multi_file_scan;
 mod open_files;
@@ -27,6 +31,7 @@ mod postgres;
 #[cfg(not(feature = "postgres"))]
 #[path = "no_postgres.rs"]
 mod postgres;
+mod proposed_options;
 #[cfg(feature = "objects")]
 mod remote;
 #[cfg(not(feature = "objects"))]
@@ -68,6 +73,7 @@ use lenient::{LenientFiles, TextFile, TextFormat};
 use multi_file_scan::{ManyFiles, options_of};
 pub(crate) use open_files::HeldFiles;
 use open_files::OpenFile;
+pub(crate) use proposed_options::proposed_options;
 pub(crate) use remote_handles::is_read_elsewhere;
 pub use remote_handles::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 use server_tables::ServedTable;
@@ -168,7 +174,7 @@ impl FileTable {
                 listing(&held, Arc::new(ArrowFormat), as_stored(&schema, &held, *format))?
             }
             FileFormat::Csv | FileFormat::Json => {
-                let file = TextFile { held, shape: self.shape, behind: Vec::new() };
+                let file = TextFile { held, shape: self.shape.clone(), behind: Vec::new() };
                 let file = LenientFiles::new(vec![file], Arc::clone(&schema));
                 Arc::new(StreamingTable::try_new(schema, vec![Arc::new(file)])?)
             }

@@ -112,7 +112,7 @@ impl ManyFiles {
             FileFormat::Csv | FileFormat::Json => {
                 let groups = groups.min(set.members.len()).max(1);
                 let mut parts: Vec<Vec<TextFile>> = (0..groups).map(|_| Vec::new()).collect();
-                let files = members(&set, self.shape, options).into_iter().zip(&set.members);
+                let files = members(&set, &self.shape, options).into_iter().zip(&set.members);
                 for (i, ((held, shape), member)) in files.enumerate() {
                     let file = TextFile { held, shape, behind: member.values.clone() };
                     if let Some(part) = parts.get_mut(i % groups) {

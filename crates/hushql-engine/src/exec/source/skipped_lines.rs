@@ -1,33 +1,63 @@
-//! Counts the lines of text files that are not rows, for the owner.
+//! Counts the lines and cells of text files that are not read, for the owner.
 //!
-//! In: a table of CSV or JSON files. Out: how many lines are not rows, how many have cells that are
-//! not UTF-8, and how many cells of each column do not fit its type. The counts depend on private
-//! rows, so only the owner may see them.
+//! In: a table of CSV or JSON files. Out: how many lines are not rows and why, how many have cells
+//! that are not UTF-8, how many cells of each column do not fit its type, and where the first one
+//! of each kind is. All of it depends on private rows, so only the owner may see it, and only in
+//! the answer to the declaration: it is not written to the vault, to the history or to a log.
 
 use std::io;
 use std::sync::Arc;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::DataType;
 
 use super::check::OpenFiles;
 use super::external_table::members;
 use super::file_columns::{schema_of_columns, shape};
-use super::lenient::{TextFormat, read_cells, read_object, unfit_cells};
+use super::lenient::{CellCounts, TextFormat, count_cells, read_object};
 use super::open_files::OpenFile;
 use super::viewed;
-use crate::catalog::{FileFormat, Source, Table};
+use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
+use crate::error::Error;
 use crate::sql_type::sql_type;
+use crate::visible;
+
+/// The longest text of a cell that is shown.
+const SHOWN: usize = 40;
 
 /// Counts of lines and cells that the reader skips or makes NULL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Unread {
-    /// Lines with another number of cells than the table has columns, or that are not a JSON
-    /// object.
-    pub(crate) lines: u64,
+    /// The number of columns in the files.
+    width: usize,
+    /// Lines with another number of cells than the table has columns, and the cells of the first
+    /// one.
+    ragged: Skipped,
+    cells: usize,
+    /// Lines with an open quotation mark.
+    open: Skipped,
+    /// Lines that are no JSON object.
+    no_object: Skipped,
     /// Lines with a cell that is not UTF-8.
-    pub(crate) not_utf8: u64,
-    /// The columns with cells that do not fit their type: name, type, and number of cells.
-    unfit: Vec<(String, String, u64)>,
+    not_utf8: Skipped,
+    /// The counts of each column: its name, its type, its counts, and the file of its first cell
+    /// that does not fit.
+    columns: Vec<(String, DataType, CellCounts, String)>,
+}
+
+/// A number of lines, and where the first one is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Skipped {
+    lines: u64,
+    first: String,
+}
+
+impl Skipped {
+    fn add(&mut self, line: u64, file: &str) {
+        if self.lines == 0 {
+            self.first = format!("line {}{file}", grouped(line));
+        }
+        self.lines += 1;
+    }
 }
 
 impl Unread {
@@ -46,77 +76,185 @@ impl Unread {
             FileFormat::Parquet | FileFormat::Arrow => return None,
         }
         let shape = shape(*format, options).ok()?;
-        let all = match files {
-            None => vec![(open.held(location).ok()?, shape)],
-            Some(_) => members(open.checked(table).ok()?.as_ref(), shape, options),
+        let all: Vec<_> = match files {
+            None => vec![(open.held(location).ok()?, shape, String::new())],
+            Some(_) => {
+                let set = open.checked(table).ok()?;
+                let all = members(&set, &shape, options).into_iter().zip(&set.members);
+                all.map(|((held, shape), member)| (held, shape, format!(" of {}", member.shown())))
+                    .collect()
+            }
         };
         let columns = table.file_columns();
         let schema = viewed(schema_of_columns(columns).ok()?.as_ref());
-        let mut found = Self::default();
-        let mut unfit = vec![0_u64; columns.len()];
-        for (held, shape) in all {
-            found.add(&held, shape, columns.len()).ok()?;
-            for (all, own) in unfit.iter_mut().zip(unfit_cells(&held, shape, &schema).ok()?) {
-                *all = all.saturating_add(own);
+        let fields = schema.fields().iter();
+        let fields = fields.map(|field| (field.name().clone(), field.data_type().clone()));
+        let columns = fields
+            .map(|(name, data_type)| (name, data_type, CellCounts::default(), String::new()))
+            .collect();
+        let mut found = Self { width: schema.fields().len(), columns, ..Self::default() };
+        for (held, shape, file) in all {
+            found.add(&held, &shape, &file).ok()?;
+            let counts = count_cells(&held, &shape, &schema).ok()?;
+            for ((_, _, all, first), own) in found.columns.iter_mut().zip(counts) {
+                all.valid = all.valid.saturating_add(own.valid);
+                all.unfit = all.unfit.saturating_add(own.unfit);
+                if let (None, Some(_)) = (&all.first, &own.first) {
+                    (all.first, *first) = (own.first, file.clone());
+                }
             }
         }
-        let of = |(field, cells): (&FieldRef, u64)| {
-            (field.name().clone(), sql_type(field.data_type()), cells)
-        };
-        let counted = schema.fields().iter().zip(unfit).filter(|(_, cells)| *cells > 0);
-        found.unfit = counted.map(of).collect();
         Some(found)
     }
 
-    fn add(&mut self, held: &Arc<OpenFile>, shape: TextFormat, columns: usize) -> io::Result<()> {
+    fn add(&mut self, held: &Arc<OpenFile>, shape: &TextFormat, file: &str) -> io::Result<()> {
         let mut lines = shape.lines(held.reader())?;
         match shape {
-            TextFormat::Csv { header, delimiter, .. } => {
-                if header {
+            TextFormat::Csv(format) => {
+                if format.header {
                     lines.next()?;
                 }
                 let mut record = csv::ByteRecord::new();
                 while let Some(line) = lines.next()? {
-                    let is_row = read_cells(line, delimiter, &mut record);
-                    if !is_row || record.len() != columns {
-                        self.lines += 1;
-                    } else if std::str::from_utf8(line).is_err() {
-                        self.not_utf8 += 1;
+                    let is_text = std::str::from_utf8(line).is_ok();
+                    let is_closed = format.read_cells(line, &mut record);
+                    let number = lines.number();
+                    if !is_closed {
+                        self.open.add(number, file);
+                    } else if record.len() != self.width {
+                        if self.ragged.lines == 0 {
+                            self.cells = record.len();
+                        }
+                        self.ragged.add(number, file);
+                    } else if !is_text {
+                        self.not_utf8.add(number, file);
                     }
                 }
             }
             TextFormat::Json { .. } => {
                 while let Some(line) = lines.next()? {
-                    let is_blank = line.trim_ascii().is_empty();
-                    self.lines += u64::from(!is_blank && read_object(line).is_none());
+                    if !line.trim_ascii().is_empty() && read_object(line).is_none() {
+                        self.no_object.add(lines.number(), file);
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// The message for the owner; empty if every line is a row.
-    pub(crate) fn text(self, table: &str) -> String {
-        let Self { lines, not_utf8, unfit } = self;
-        let are = |n: u64| if n == 1 { "1 line".to_owned() } else { format!("{n} lines") };
-        let mut text = String::new();
-        if lines > 0 {
-            text = format!(
-                "; {} of {table} cannot be read as a row, belong to nobody and are in no answer: a line break within quotes ends a row (Parquet keeps it)",
-                are(lines)
-            );
+    /// Refuses a unit that was verified on no row, although there are lines.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with the first line or cell that cannot be read.
+    pub(crate) fn refuse_unreadable(&self, table: &str, unit: &Unit) -> Result<(), Error> {
+        let skipped = self.open.lines + self.ragged.lines + self.no_object.lines;
+        let is_empty = self.columns.iter().all(|(_, _, counts, _)| counts.valid == 0);
+        let no_rows = skipped > 0 && is_empty;
+        let unread = self.columns.iter().find(|(name, _, counts, _)| {
+            unit.columns().contains(name) && counts.valid == 0 && counts.unfit > 0
+        });
+        match (no_rows, unread) {
+            (false, None) => Ok(()),
+            (false, Some((name, _, _, _))) => Err(Error::catalog(format!(
+                "the unit of {table} cannot be {name}, as no row has a value there{}",
+                self.text(table)
+            ))),
+            (true, _) => Err(Error::catalog(format!(
+                "no line of {table} can be read as a row{}",
+                self.text(table)
+            ))),
         }
-        if not_utf8 > 0 {
+    }
+
+    /// The message for the owner; empty if everything is read.
+    pub(crate) fn text(&self, table: &str) -> String {
+        let Self { ragged, open, no_object, not_utf8, .. } = self;
+        let are = |n: u64| match n {
+            1 => "1 line".to_owned(),
+            n => format!("{} lines", grouped(n)),
+        };
+        let nobody = |n: u64| match n {
+            1 => "belongs to nobody and is in no answer",
+            _ => "belong to nobody and are in no answer",
+        };
+        let mut text = String::new();
+        if ragged.lines > 0 {
             text.push_str(&format!(
-                "; {} of {table} have cells that are not UTF-8, and those are NULL: convert the file",
-                are(not_utf8)
+                "; {} of {table} with another number of cells than its {} columns {}: the first is {}, with {} cells",
+                are(ragged.lines),
+                self.width,
+                nobody(ragged.lines),
+                ragged.first, self.cells
             ));
         }
-        for (column, data_type, cells) in unfit {
-            let are =
-                if cells == 1 { "1 cell is".to_owned() } else { format!("{cells} cells are") };
-            text.push_str(&format!("; {are} not {data_type} in {column}: read as NULL"));
+        if open.lines > 0 {
+            text.push_str(&format!(
+                "; {} of {table} with an open quotation mark {}: the first is {}. A line break within quotes ends a row (Parquet keeps it); OPTIONS ('quote' '') reads quotation marks as text, and OPTIONS ('escape' '\\') marks behind a backslash",
+                are(open.lines),
+                nobody(open.lines),
+                open.first
+            ));
+        }
+        if no_object.lines > 0 {
+            text.push_str(&format!(
+                "; {} of {table} without a JSON object {}: the first is {}. Each line is an object",
+                are(no_object.lines),
+                nobody(no_object.lines),
+                no_object.first
+            ));
+        }
+        if not_utf8.lines > 0 {
+            text.push_str(&format!(
+                "; {} of {table} {} cells that are not UTF-8, and those are NULL: the first is {}. Convert the file, as `iconv -f WINDOWS-1252 -t UTF-8` does",
+                are(not_utf8.lines),
+                if not_utf8.lines == 1 { "has" } else { "have" },
+                not_utf8.first
+            ));
+        }
+        for (column, data_type, counts, file) in &self.columns {
+            text.push_str(&unfit(table, column, data_type, counts, file));
         }
         text
     }
+}
+
+/// The message about the cells of a column that do not fit its type.
+fn unfit(
+    table: &str,
+    column: &str,
+    data_type: &DataType,
+    counts: &CellCounts,
+    file: &str,
+) -> String {
+    let Some(first) = &counts.first else { return String::new() };
+    let shown: String = first.text.chars().take(SHOWN).collect();
+    let dots = if shown.len() < first.text.len() { "…" } else { "" };
+    let (all, line) = (grouped(counts.valid.saturating_add(counts.unfit)), grouped(first.line));
+    let are = if counts.unfit == 1 { "is" } else { "are" };
+    let option = match data_type {
+        DataType::Date32 | DataType::Timestamp(..) => ", or OPTIONS ('date_format' …)",
+        number if number.is_numeric() => ", or OPTIONS ('null_value' …) or ('decimal' ',')",
+        _ => ", or OPTIONS ('null_value' …)",
+    };
+    format!(
+        "; {} of {all} cells of {}.{} {are} not {}: read as NULL. The first is `{}{dots}` in line {line}{file}: declare VARCHAR{option}",
+        grouped(counts.unfit),
+        quoted(table),
+        quoted(column),
+        sql_type(data_type),
+        visible::line(&shown),
+    )
+}
+
+/// A number with commas between its thousands.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }

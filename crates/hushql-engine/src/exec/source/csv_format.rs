@@ -1,0 +1,255 @@
+//! How the lines of a CSV file are cut into cells: its delimiter, quotation marks and comments.
+//!
+//! In: the options of a table, and one line. Out: the line's cells.
+//!
+//! ```text
+//! 1,"a, b"                    1 | a, b
+//! 1,"say \"hi\""              with escape '\':   1 | say "hi"
+//! 1,5" pipe                   with quote '':     1 | 5" pipe
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::cell_reader::CellFormat;
+use super::compressed::Compression;
+use super::line_reader::LineReader;
+use super::open_files::FileReader;
+use crate::error::Error;
+
+/// The option that names the separator of cells.
+pub(super) const DELIMITER: &str = "delimiter";
+
+/// The option that names the character with which comment lines begin.
+pub(super) const COMMENT: &str = "comment";
+
+/// The option that says whether the first line names the columns.
+pub(super) const HEADER: &str = "has_header";
+
+/// The option that names the quotation mark.
+pub(super) const QUOTE: &str = "quote";
+
+/// The option that names the character before a quotation mark that is text.
+pub(super) const ESCAPE: &str = "escape";
+
+/// How a CSV file is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CsvFormat {
+    /// Whether the first line names the columns.
+    pub(super) header: bool,
+    /// The separator of cells.
+    pub(super) delimiter: u8,
+    /// The quotation mark. `None` if all characters are text.
+    pub(super) quote: Option<u8>,
+    /// The character before a quotation mark that is text. `None` if such a mark is doubled.
+    pub(super) escape: Option<u8>,
+    /// The first character of lines that are not read.
+    pub(super) comment: Option<u8>,
+    /// How the file is compressed.
+    pub(super) compression: Compression,
+    /// How the cells are written.
+    pub(super) cells: CellFormat,
+    /// Whether the owner wrote the delimiter, so that none is proposed.
+    pub(super) says_delimiter: bool,
+    /// Whether the owner wrote the comment character, so that none is proposed.
+    pub(super) says_comment: bool,
+}
+
+impl CsvFormat {
+    /// Comma-separated values, as RFC 4180 has them.
+    pub(super) fn plain(header: bool) -> Self {
+        Self {
+            header,
+            delimiter: b',',
+            quote: Some(b'"'),
+            escape: None,
+            comment: None,
+            compression: Compression::Uncompressed,
+            cells: CellFormat::default(),
+            says_delimiter: false,
+            says_comment: false,
+        }
+    }
+
+    /// The format that the options of a table say.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] for a value that cannot be meant.
+    pub(super) fn of_options(options: &BTreeMap<String, String>) -> Result<Self, Error> {
+        let header = is_true(options.get(HEADER), HEADER, true)?;
+        let delimiter = match options.get(DELIMITER).map(String::as_str) {
+            None => b',',
+            Some(r"\t") => b'\t',
+            Some(text) => byte(text).flatten().ok_or_else(|| {
+                Error::catalog(
+                    r"the delimiter of a CSV file is one ASCII character, or '\t' for a tab",
+                )
+            })?,
+        };
+        let one = |key: &str, unless: Option<u8>| match options.get(key) {
+            None => Ok(unless),
+            Some(text) => byte(text).ok_or_else(|| {
+                Error::catalog(format!("{key} is one ASCII character, or '' for none"))
+            }),
+        };
+        let (quote, escape, comment) =
+            (one(QUOTE, Some(b'"'))?, one(ESCAPE, None)?, one(COMMENT, None)?);
+        // A quotation mark escapes itself unless the options say otherwise.
+        let escape = escape.filter(|escape| Some(*escape) != quote);
+        for (first, second, is_same) in [
+            (DELIMITER, QUOTE, quote == Some(delimiter)),
+            (DELIMITER, ESCAPE, escape == Some(delimiter)),
+            (DELIMITER, COMMENT, comment == Some(delimiter)),
+            (QUOTE, COMMENT, comment.is_some() && comment == quote),
+        ] {
+            if is_same {
+                return Err(Error::catalog(format!("{first} and {second} are the same character")));
+            }
+        }
+        if escape.is_some() && quote.is_none() {
+            return Err(Error::catalog("escape needs a quotation mark: leave one of them out"));
+        }
+        let compression = Compression::of_options(options)?;
+        let cells = CellFormat::of_options(options)?;
+        let says = |key: &str| options.contains_key(key);
+        let (says_delimiter, says_comment) = (says(DELIMITER), says(COMMENT));
+        Ok(Self {
+            header,
+            delimiter,
+            quote,
+            escape,
+            comment,
+            compression,
+            cells,
+            says_delimiter,
+            says_comment,
+        })
+    }
+
+    /// The lines of a file of this format.
+    ///
+    /// # Errors
+    /// If there is not enough memory to expand a compressed file.
+    pub(super) fn lines(&self, file: FileReader) -> io::Result<LineReader> {
+        Ok(LineReader::new(self.compression.text(file)?, self.comment))
+    }
+
+    /// Splits a line into cells; false if it is not one record.
+    ///
+    /// # Guarantee
+    /// The cells depend on this line alone. A quotation ends with its line at the latest. Otherwise
+    /// one person's open quotation mark would hide the lines of all people after it. A line in
+    /// which a quotation is open is no record under any option.
+    pub(super) fn read_cells(&self, line: &[u8], record: &mut csv::ByteRecord) -> bool {
+        record.clear();
+        let Some(quote) = self.quote.filter(|quote| line.contains(quote)) else {
+            line.split(|byte| *byte == self.delimiter).for_each(|cell| record.push_field(cell));
+            return true;
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .delimiter(self.delimiter)
+            .quote(quote)
+            .escape(self.escape)
+            .flexible(true)
+            .buffer_capacity(line.len())
+            .from_reader(line);
+        self.is_closed(line, quote)
+            && matches!(reader.read_byte_record(record), Ok(true))
+            && !matches!(reader.read_byte_record(&mut csv::ByteRecord::new()), Ok(true))
+    }
+
+    /// Whether each quotation mark of a line has its other one. A mark behind an escape does not
+    /// count outside of quotes, either: the line may be the second half of a record.
+    fn is_closed(&self, line: &[u8], quote: u8) -> bool {
+        let mut open = false;
+        let mut bytes = line.iter();
+        while let Some(byte) = bytes.next() {
+            if Some(*byte) == self.escape {
+                bytes.next();
+            } else if *byte == quote {
+                open = !open;
+            }
+        }
+        !open
+    }
+}
+
+/// The value of a Boolean option.
+///
+/// # Errors
+/// [`Error::Catalog`] for another value.
+pub(super) fn is_true(value: Option<&String>, option: &str, unless: bool) -> Result<bool, Error> {
+    match value.map(|v| v.to_lowercase()).as_deref() {
+        None => Ok(unless),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(value) => Err(Error::catalog(format!("{option} is true or false, not {value}"))),
+    }
+}
+
+/// The character that a text is, if it is one, or none at all; `None` for another text.
+fn byte(text: &str) -> Option<Option<u8>> {
+    match text.as_bytes() {
+        [] => Some(None),
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0) => Some(Some(*byte)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(written: &[(&str, &str)]) -> Result<CsvFormat, Error> {
+        let options = written.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        CsvFormat::of_options(&options.collect())
+    }
+
+    #[test]
+    fn lines_are_cut_as_the_options_say() {
+        for (written, line, expected) in [
+            (&[][..], r#"1,"a, ""b""""#, Some(vec!["1", r#"a, "b""#])),
+            (&[], r#"1,5" pipe"#, None),
+            (&[("quote", "")], r#"1,5" pipe"#, Some(vec!["1", r#"5" pipe"#])),
+            (&[("quote", "'")], "1,'a, b'", Some(vec!["1", "a, b"])),
+            (&[("quote", "'")], r#"1,5" pipe"#, Some(vec!["1", r#"5" pipe"#])),
+            (&[("escape", r"\")], r#"1,"say \"hi\", you""#, Some(vec!["1", r#"say "hi", you"#])),
+            (&[("escape", r"\")], r#"1,"five \"""#, Some(vec!["1", r#"five ""#])),
+            (&[("escape", r"\")], r#"1,"back\\""#, Some(vec!["1", r"back\"])),
+            // The second half of a record, and a quotation that never ends.
+            (&[("escape", r"\")], r#"lines\", more""#, None),
+            (&[("escape", r"\")], r#"1,"open \""#, None),
+            (&[("escape", "\"")], r#"1,"a""b""#, Some(vec!["1", r#"a"b"#])),
+            (&[("delimiter", ";"), ("decimal", ",")], "1;2,5", Some(vec!["1", "2,5"])),
+        ] {
+            let mut record = csv::ByteRecord::new();
+            let is_read = format(written).unwrap().read_cells(line.as_bytes(), &mut record);
+            let found: Vec<&str> =
+                record.iter().map(|cell| std::str::from_utf8(cell).unwrap()).collect();
+            assert_eq!(is_read.then_some(found), expected, "{written:?} {line}");
+        }
+    }
+
+    #[test]
+    fn characters_that_cannot_be_meant_are_refused() {
+        for written in [
+            &[("delimiter", ";;")][..],
+            &[("delimiter", "")],
+            &[("delimiter", "\n")],
+            &[("delimiter", "§")],
+            &[("delimiter", "\"")],
+            &[("quote", "''")],
+            &[("quote", ",")],
+            &[("escape", "ab")],
+            &[("escape", ",")],
+            &[("escape", r"\"), ("quote", "")],
+            &[("comment", "//")],
+            &[("comment", ",")],
+            &[("comment", "\"")],
+        ] {
+            assert!(format(written).is_err(), "{written:?}");
+        }
+        assert!(format(&[("delimiter", r"\t"), ("comment", "#"), ("quote", "")]).is_ok());
+    }
+}
