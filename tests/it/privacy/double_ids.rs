@@ -12,7 +12,7 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 use arrow::ipc::writer::FileWriter;
 use datafusion::parquet::arrow::ArrowWriter;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -54,7 +54,7 @@ fn write(path: &Path, rows: &[(f64, i64)]) {
     }
 }
 
-async fn asked(path: &Path) -> Session {
+async fn asked(path: &Path) -> Analyst {
     let format = path.extension().unwrap().to_str().unwrap();
     let declarations = [
         format!("CREATE EXTERNAL TABLE t STORED AS {format} LOCATION '{}'", path.display()),
@@ -66,7 +66,7 @@ async fn asked(path: &Path) -> Session {
 }
 
 /// Numbers whose noise is 0 but with a probability of e⁻²⁰⁰.
-async fn numbers(lab: &Session) -> Vec<i64> {
+async fn numbers(lab: &Analyst) -> Vec<i64> {
     let mut numbers = Vec::new();
     for of in [
         "COUNT(*) AS n FROM t",
