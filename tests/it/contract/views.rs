@@ -551,7 +551,7 @@ async fn deep_views_over_people_are_answered() {
 async fn plain_explain_goes_through_views() {
     let engine = demo().await;
     let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
-    assert!(told(&*owner, "EXPLAIN SELECT * FROM shares").await.unwrap().contains("census"));
+    assert!(told(&owner, "EXPLAIN SELECT * FROM shares").await.unwrap().contains("census"));
     for (session, sql) in [
         (&*lab, "EXPLAIN SELECT * FROM shares"),
         (&*lab, "EXPLAIN SELECT LAPLACE(eps=1) COUNT(*) FROM grown"),
