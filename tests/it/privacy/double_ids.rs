@@ -121,7 +121,8 @@ async fn a_person_changes_the_rows_of_whole_ids() {
             })
             .collect();
         let gone = *PEOPLE.choose(&mut rng).unwrap();
-        let without: Vec<_> = rows.iter().filter(|row| row.0.to_bits() != gone.to_bits()).copied().collect();
+        let without: Vec<_> =
+            rows.iter().filter(|row| row.0.to_bits() != gone.to_bits()).copied().collect();
         let whole: Vec<_> = rows.iter().filter(|row| PEOPLE.contains(&row.0)).copied().collect();
         let mut all = Vec::new();
         for rows in [&rows, &without, &whole] {
