@@ -12,7 +12,7 @@
 
 use crate::dialect::{Declaration, RoleClause};
 use crate::engine::Engine;
-use crate::engine::analyst::Analyst;
+use crate::engine::analyst_session::Analyst;
 use crate::engine::logged_in::LoggedIn;
 use crate::engine::session::Session;
 use crate::error::Error;
