@@ -42,11 +42,12 @@ use crate::whole::{Opened, Whole, takes_whole};
 /// Whether a distributed plan yields the integers of the plan that was divided.
 ///
 /// # Guarantee
-/// True only if all of this holds: below the operator that bounds contributions, or everywhere if
-/// there is no such operator except at the root, each operator that needs rows together has them
-/// brought together directly below it, within its task; the operator that bounds contributions
-/// reads rows that were distributed by the unit alone; and every leaf of a stage of several tasks
-/// is divided, each piece of a file once.
+/// True only if all of this holds:
+/// - Below the operator that bounds contributions, or everywhere if only the root bounds them, each
+///   operator that needs rows together gets them from an operator directly below it that brings
+///   them together within its task.
+/// - The operator that bounds contributions reads rows that were distributed by the unit alone.
+/// - Every leaf of a stage of several tasks is divided, and each piece of a file is read once.
 pub(crate) fn is_divided_soundly(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(distributed) = plan.downcast_ref::<DistributedExec>() else { return false };
     let [head] = distributed.children()[..] else { return false };

@@ -46,8 +46,8 @@ use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 /// its bounds has found them.
 ///
 /// # Guarantee
-/// The result is that of `analyze` on the query as it was written, or on the query with some
-/// releases replaced by [`rewritten`]. The cost is no larger.
+/// The result is what `analyze` makes of the query as written, or of the query after [`rewritten`]
+/// has replaced some of its releases. The cost does not grow.
 ///
 /// # Errors
 /// The errors of `analyze`.

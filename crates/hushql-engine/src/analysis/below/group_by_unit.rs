@@ -322,7 +322,7 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
     }
 }
 
-/// One aggregate of the argument. If there is no argument, it is 1.
+/// One aggregate of the argument, which is 1 for an aggregate without one, such as COUNT(*).
 fn one(build: fn(Expr) -> Expr) -> Computed {
     Box::new(move |argument, filter| {
         let argument = argument.unwrap_or_else(|| lit(1_i64));

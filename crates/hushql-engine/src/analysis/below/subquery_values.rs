@@ -346,8 +346,8 @@ impl Walk<'_> {
         };
         let mut conditions: Vec<Expr> = having.map(&over).transpose()?.into_iter().collect();
         if groups > 0 {
-            // Without a match there is no group, and so no value. The compared columns are NULL
-            // only on such rows.
+            // A row without a match belongs to no group and gets no value. On these rows alone, the
+            // compared columns are NULL.
             let key = after.first().cloned().ok_or_else(lost)?;
             conditions.insert(0, Expr::Column(key).is_not_null());
         }

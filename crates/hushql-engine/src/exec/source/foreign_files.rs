@@ -44,11 +44,14 @@ const FOREIGN: [(&[u8], &str); 13] = [
     (b"ARROW1", "is an Arrow file: write STORED AS ARROW"),
     (b"SQLite format 3\0", "is an SQLite database: write its tables as CSV or Parquet"),
     (b"%PDF-", "is a PDF document, not a table"),
-    (
-        b"version https://git-lfs",
-        "is the pointer to a file in Git LFS: fetch the file with `git lfs pull`",
-    ),
+    GIT_LFS,
 ];
+
+/// What Git keeps in place of a large file.
+pub(super) const GIT_LFS: (&[u8], &str) = (
+    b"version https://git-lfs",
+    "is a pointer of Git LFS and not the file: fetch it with `git lfs pull`",
+);
 
 const UTF_16: &str = "is UTF-16: convert it, as `iconv -f UTF-16 -t UTF-8` does";
 

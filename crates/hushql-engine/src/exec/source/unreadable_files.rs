@@ -19,6 +19,7 @@ use datafusion::parquet::arrow::arrow_reader::{
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use hushql_exec::file_schema::{unknown_in_footer, unknown_in_text};
 
+use super::foreign_files::GIT_LFS;
 use super::open_files::{Chunks, OpenFile};
 use crate::catalog::FileFormat;
 use crate::error::Error;
@@ -41,8 +42,9 @@ pub(super) fn wrong_format(held: &Arc<OpenFile>, format: FileFormat, shown: &str
 }
 
 fn reason(format: FileFormat, start: &[u8], end: &[u8]) -> Option<&'static str> {
-    if start.starts_with(b"version https://git-lfs") {
-        return Some("is a pointer of Git LFS and not the file: fetch it with `git lfs pull`");
+    let (pointer, what) = GIT_LFS;
+    if start.starts_with(pointer) {
+        return Some(what);
     }
     let is_cut = "is cut off: its end is missing, so copy or write it again";
     let is_damaged = "has a footer that cannot be read: copy or write it again";

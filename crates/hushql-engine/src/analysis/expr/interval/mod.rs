@@ -30,9 +30,8 @@ use float::{DOUBLE, SINGLE, nearest_float};
 /// A set of numbers without gaps: all numbers between two ends, both included, or the empty set.
 ///
 /// An absent end is unbounded: it admits every number on that side, including a float's infinity.
-/// The empty interval means that there is no value, such as the quotient by a divisor that is
-/// always 0. Every operation on an empty operand is empty, just as every SQL operator on a NULL is
-/// NULL.
+/// The empty set stands for an expression without values, such as a quotient by a divisor that is
+/// always 0. An operation on an empty operand is empty, as a SQL operator on NULL is NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interval {
     lo: Option<Rational>,
