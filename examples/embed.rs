@@ -14,8 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::in_memory()?; // Engine::open("study.db")? keeps declarations and charges
     engine.register_batch("visits", visits()?)?; // or register_table, with any DataFusion TableProvider
 
-    // The owner declares whom a row belongs to, what the columns may hold, and how much may be
-    // learnt.
+    // The owner declares the privacy unit, what the columns hold, and how much may be learnt.
     let owner = engine.owner();
     for statement in [
         "ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 4",
