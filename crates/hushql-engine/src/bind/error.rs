@@ -13,6 +13,7 @@ use crate::bind::sources::Sources;
 use crate::catalog::{RESERVED, quoted};
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
 use crate::refusal::{Refusal, nearest};
+use crate::sql_type::in_literals;
 use crate::visible;
 
 /// Why a query does not bind.
@@ -337,7 +338,8 @@ fn explain_error<'a>(
                         "GROUP BY cannot tell {name} from a cast of it: name the cast in a subquery, as in FROM (SELECT *, CAST({column} AS …) AS other FROM {table}) GROUP BY other, {column}"
                     ),
                     _ => format!(
-                        "two columns are named {name}: give each its own alias with AS, and name columns in GROUP BY"
+                        "two columns are named {}: give each its own alias with AS, and name columns in GROUP BY",
+                        in_literals(&name)
                     ),
                 };
                 BindError::Plan { message, source: Box::new(error) }

@@ -121,6 +121,15 @@ fn known(sentence: &str) -> Option<String> {
             "two tables are named {table}: give one its own alias, as in {table} AS other"
         ));
     }
+    if let Some((_, name)) = sentence.split_once(" and unqualified field name ")
+        && let Some(name) = name.strip_suffix(" which would be ambiguous")
+    {
+        let name = name.trim_matches('"');
+        return Some(format!(
+            "two columns are named {0}: give one its own alias, as in {0} AS other",
+            quoted(name)
+        ));
+    }
     if sentence.starts_with("Cannot create filter with non-boolean predicate") {
         let what = in_literals(sentence.split('\'').nth(1)?);
         let of = in_types(sentence.rsplit(' ').next()?);
@@ -290,11 +299,25 @@ fn signature(sentence: &str) -> String {
     format!("no function accepts {call}; there is {}{more}", shown.join(", "))
 }
 
+/// The first type of `DECIMAL(38, 2), VARCHAR)`.
+fn first_argument(arguments: &str) -> &str {
+    let mut open = 0_usize;
+    let end = arguments.find(|sign| {
+        let ends = open == 0 && matches!(sign, ',' | ')');
+        match sign {
+            '(' => open += 1,
+            ')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        ends
+    });
+    end.and_then(|end| arguments.get(..end)).unwrap_or(arguments)
+}
+
 /// What to write instead of a call, by its name and the types of its arguments.
 fn called(call: &str) -> Option<String> {
     let (name, arguments) = call.split_once('(')?;
-    let first = arguments.trim_end_matches(')');
-    let first = first.split(", ").next().unwrap_or(first);
+    let first = first_argument(arguments);
     let is = |names: &[&str]| names.contains(&name);
     let upper = name.to_uppercase();
     let moment = first.starts_with("DATE") || first.starts_with("TIMESTAMP");

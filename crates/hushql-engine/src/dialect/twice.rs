@@ -1,14 +1,15 @@
 //! Columns that a SELECT lists twice: the second one gets its own name.
 //!
 //! In: a query as parsed. Out: the same query, in which no SELECT list repeats an expression
-//! without an alias. The planner identifies columns by their names, and would refuse a repeated
-//! one. It also names a cast after the expression that it casts, so a column and its casts are
-//! named by their headings. The new name occurs nowhere else in the query, so no other part changes
-//! its meaning.
+//! without an alias, nor the alias of another expression. The planner identifies columns by their
+//! names, and would refuse a repeated one. It also names a cast after the expression that it casts,
+//! so a column and its casts are named by their headings. The new name occurs nowhere else in the
+//! query, so no other part changes its meaning.
 //!
 //! ```text
 //! SELECT sex, sex, upper(sex), upper(sex)   →   SELECT sex, sex AS "sex_1", upper(sex), upper(sex) AS "upper(sex)_1"
 //! SELECT age, CAST(age AS DOUBLE)           →   SELECT age, CAST(age AS DOUBLE) AS "CAST(age AS DOUBLE)"
+//! SELECT income AS age, age                 →   SELECT income AS age, age AS "age_1"
 //! ```
 
 use std::collections::BTreeSet;
@@ -64,20 +65,11 @@ impl VisitorMut for Naming {
 
     fn pre_visit_select(&mut self, select: &mut sql::Select) -> ControlFlow<()> {
         let is_of_one_table = matches!(select.from.as_slice(), [one] if one.joins.is_empty());
-        // The list contains every column.
-        let lists_all = select.projection.iter().any(|item| match item {
-            SelectItem::Wildcard(options) => {
-                options.opt_exclude.is_none() && options.opt_except.is_none()
-            }
-            SelectItem::UnnamedExpr(_)
-            | SelectItem::ExprWithAlias { .. }
-            | SelectItem::ExprWithAliases { .. }
-            | SelectItem::QualifiedWildcard(..) => false,
-        });
+        let listed = Listed::of(select, is_of_one_table);
         let (mut seen, mut named) = (BTreeSet::new(), BTreeSet::new());
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
-            let written = folded(without_options(expr));
+            let written = plainly_named(&folded(without_options(expr)));
             let text_of = |expr: &Expr| match expr {
                 // With one table, a column is the same with and without its table's name.
                 Expr::CompoundIdentifier(parts) if is_of_one_table => {
@@ -85,10 +77,10 @@ impl VisitorMut for Naming {
                 }
                 other => other.to_string(),
             };
-            let is_column = matches!(written, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+            let is_listed = listed.has(&written);
             let is_new = seen.insert(text_of(&written));
             let is_named_anew = named.insert(text_of(&without_casts(&written)));
-            let alias = match (is_new && !(lists_all && is_column), is_named_anew) {
+            let alias = match (is_new && !is_listed, is_named_anew) {
                 (false, _) => self.another(&written),
                 (true, false) => self.own(&written),
                 (true, true) => continue,
@@ -97,6 +89,87 @@ impl VisitorMut for Naming {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// What a SELECT list names beside expressions without an alias.
+struct Listed {
+    /// Every column of FROM.
+    all: bool,
+    /// The tables of which it lists every column.
+    tables: BTreeSet<String>,
+    /// The aliases of other expressions.
+    aliases: BTreeSet<String>,
+}
+
+impl Listed {
+    fn of(select: &sql::Select, is_of_one_table: bool) -> Self {
+        let (mut all, mut tables, mut aliases) = (false, BTreeSet::new(), BTreeSet::new());
+        let is_whole = |options: &sql::WildcardAdditionalOptions| {
+            options.opt_exclude.is_none() && options.opt_except.is_none()
+        };
+        for item in &select.projection {
+            match item {
+                SelectItem::Wildcard(options) => all |= is_whole(options),
+                SelectItem::QualifiedWildcard(of, options) if is_whole(options) => {
+                    all |= is_of_one_table;
+                    tables.insert(of.to_string().to_lowercase());
+                }
+                SelectItem::ExprWithAlias { alias, .. } => {
+                    aliases.insert(plain_name(alias));
+                }
+                SelectItem::UnnamedExpr(_)
+                | SelectItem::ExprWithAliases { .. }
+                | SelectItem::QualifiedWildcard(..) => {}
+            }
+        }
+        Self { all, tables, aliases }
+    }
+
+    /// Whether a column is among these, by itself or by its name.
+    fn has(&self, column: &Expr) -> bool {
+        let (table, name) = match column {
+            Expr::Identifier(name) => (None, name),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [table, name] => (Some(table), name),
+                _ => return self.all,
+            },
+            _ => return false,
+        };
+        self.all
+            || table.is_some_and(|table| self.tables.contains(&table.to_string().to_lowercase()))
+            || self.aliases.contains(&plain_name(name))
+    }
+}
+
+/// A name as the planner compares it: without quotes, and in small letters unless it is quoted.
+fn plain_name(name: &Ident) -> String {
+    if name.quote_style.is_none() { name.value.to_lowercase() } else { name.value.clone() }
+}
+
+/// An expression whose names have quotes only where these change the name.
+fn plainly_named(expr: &Expr) -> Expr {
+    struct Quotes;
+    impl VisitorMut for Quotes {
+        type Break = ();
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            let names = match expr {
+                Expr::Identifier(name) => std::slice::from_mut(name),
+                Expr::CompoundIdentifier(parts) => parts.as_mut_slice(),
+                _ => &mut [],
+            };
+            for name in names {
+                let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+                if name.value.chars().all(is_plain) {
+                    name.quote_style = None;
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut plain = expr.clone();
+    let _ = VisitMut::visit(&mut plain, &mut Quotes);
+    plain
 }
 
 impl Naming {
@@ -185,6 +258,18 @@ mod tests {
             ("SELECT *, g FROM t", "SELECT *, g AS \"g_1\" FROM t"),
             ("SELECT a.g, * FROM a, b", "SELECT a.g AS \"g_1\", * FROM a, b"),
             ("SELECT * EXCLUDE (g), g FROM t", "SELECT * EXCLUDE (g), g FROM t"),
+            ("SELECT t.*, t.g FROM t", "SELECT t.*, t.g AS \"g_1\" FROM t"),
+            ("SELECT t.*, g FROM t", "SELECT t.*, g AS \"g_1\" FROM t"),
+            ("SELECT a.*, a.g, b.g FROM a, b", "SELECT a.*, a.g AS \"g_1\", b.g FROM a, b"),
+            ("SELECT g, \"g\" FROM t", "SELECT g, \"g\" AS \"g_1\" FROM t"),
+            (
+                "SELECT \"t\".g, upper(\"g\"), upper(g) FROM t",
+                "SELECT \"t\".g, upper(\"g\"), upper(g) AS \"upper(g)_1\" FROM t",
+            ),
+            // The name of a column is the alias of another.
+            ("SELECT k AS n, n FROM t", "SELECT k AS n, n AS \"n_1\" FROM t"),
+            ("SELECT t.n, k AS \"n\" FROM t", "SELECT t.n AS \"n_1\", k AS \"n\" FROM t"),
+            ("SELECT k AS \"N\", n FROM t", "SELECT k AS \"N\", n FROM t"),
             ("SELECT 1 FROM (SELECT g, g) q", "SELECT 1 FROM (SELECT g, g AS \"g_1\") q"),
             // A cast is named after the expression that it casts.
             ("SELECT g, CAST(g AS INT)", "SELECT g, CAST(g AS INT) AS \"CAST(g AS INT)\""),
