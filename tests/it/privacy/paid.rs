@@ -255,6 +255,10 @@ const EXPRESSIONS: [&str; 44] = [
     "CAST(h.f AS DECIMAL(3, 2))",
     "CAST(h.i AS TIMESTAMP)",
     "CAST(h.b AS DATE)",
+    "CAST(h.i AS TIME)",
+    "TRY_CAST(h.i AS TIME)",
+    "TRY_CAST(h.i AS DATE)",
+    "TRY_CAST(h.i AS TIMESTAMP)",
     "CAST('x' AS BIGINT)",
     "EXTRACT(CENTURY FROM h.d)",
     "(SELECT i FROM hostile)",
@@ -357,6 +361,10 @@ const WINDOWS: [&str; 38] = [
     "count(*) OVER (ORDER BY h.b RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
     "percentile_cont(h.f, 2) OVER (ORDER BY h.i)",
     "string_agg(h.t, ',') OVER (ORDER BY h.i)",
+    "string_agg(h.t, ',') OVER (ORDER BY h.i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "avg(DISTINCT h.i) OVER (ORDER BY h.i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "sum(h.i) OVER (ORDER BY h.i ROWS BETWEEN CURRENT ROW AND 1 PRECEDING)",
+    "rank() OVER (ORDER BY h.i GROUPS BETWEEN 1 FOLLOWING AND CURRENT ROW)",
 ];
 
 fn hostile() -> RecordBatch {

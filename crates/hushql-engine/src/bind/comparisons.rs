@@ -13,7 +13,9 @@
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, Between, Case, InList, InSubquery, Like};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Between, Case, Cast, InList, InSubquery, Like, TryCast,
+};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
@@ -21,6 +23,7 @@ use sqlparser::ast::BinaryOperator;
 
 use super::quoting::as_sql;
 use super::temporal::MICROSECONDS;
+pub(super) use super::value_kind::ValueKind;
 use crate::catalog::RESERVED;
 use crate::functions::{YEARS, is_in_calendar, without_offset, written as number_of};
 use crate::refusal::{Reason, Refusal};
@@ -54,6 +57,10 @@ pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan>
             for (left, right) in &join.on {
                 refused(compared(left, "=", right, &schema), null_values)?;
             }
+            refused(join.filter.as_ref().and_then(never_true), null_values)?;
+        }
+        if let LogicalPlan::Filter(filter) = node {
+            refused(never_true(&filter.predicate), null_values)?;
         }
         node.apply_expressions(|expr| {
             expr.apply(|e| {
@@ -66,8 +73,11 @@ pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan>
 }
 
 /// The messages about comparisons that are never true.
-const NEVER: [&str; 2] =
-    ["a comparison with NULL is never true", "NOT IN is never true where NULL is in the list"];
+const NEVER: [&str; 3] = [
+    "a comparison with NULL is never true",
+    "NOT IN is never true where NULL is in the list",
+    "NULL as a condition is never true",
+];
 
 fn refused(refusal: Option<Refusal>, null_values: bool) -> Result<()> {
     match refusal.filter(|refusal| !null_values || !NEVER.contains(&refusal.message())) {
@@ -112,9 +122,30 @@ fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
         });
     }
     if let Expr::AggregateFunction(AggregateFunction { params, .. }) = expr {
-        return condition(params.filter.as_deref()?, schema);
+        let filter = params.filter.as_deref()?;
+        return never_true(filter).or_else(|| condition(filter, schema));
     }
     None
+}
+
+/// Refuses NULL as a condition, or as one of the conditions that AND connects: no row passes.
+fn never_true(condition: &Expr) -> Option<Refusal> {
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) = condition {
+        return never_true(left).or_else(|| never_true(right));
+    }
+    let mut value = condition;
+    while let Expr::Not(inner) = value {
+        value = inner;
+    }
+    while let Expr::Cast(Cast { expr: inner, .. }) | Expr::TryCast(TryCast { expr: inner, .. }) =
+        value
+    {
+        value = inner;
+    }
+    literal(value).is_some_and(ScalarValue::is_null).then(|| {
+        let hint = "a condition such as x IS NULL, or the query without it";
+        refusal(written(condition), NEVER[2], hint)
+    })
 }
 
 /// Refuses mistakes in the values of a list.
@@ -166,48 +197,6 @@ fn one_by_one(expr: &Expr, list: &[&Expr], negated: bool, schema: &DFSchema) -> 
     };
     let all = list.iter().map(each).collect::<Vec<_>>().join(" OR ");
     if negated { format!("NOT ({all})") } else { all }
-}
-
-/// The kinds of values that comparisons tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueKind {
-    Number,
-    Text,
-    Boolean,
-    Date,
-    Timestamp,
-    Span,
-}
-
-impl ValueKind {
-    /// `None` for types whose comparisons the planner may decide.
-    pub(super) fn new(data_type: &DataType) -> Option<Self> {
-        match data_type {
-            DataType::Dictionary(_, values) => Self::new(values),
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Self::Text),
-            DataType::Boolean => Some(Self::Boolean),
-            DataType::Date32 | DataType::Date64 => Some(Self::Date),
-            DataType::Timestamp(..) => Some(Self::Timestamp),
-            DataType::Interval(_) | DataType::Duration(_) => Some(Self::Span),
-            other if other.is_numeric() => Some(Self::Number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Number => "a number",
-            Self::Text => "a text",
-            Self::Boolean => "true or false",
-            Self::Date => "a date",
-            Self::Timestamp => "a timestamp",
-            Self::Span => "a span of time",
-        }
-    }
-
-    pub(super) fn is_moment(self) -> bool {
-        self == Self::Date || self == Self::Timestamp
-    }
 }
 
 /// The kind of an expression. `None` also for a candidate, whose values are checked one by one.

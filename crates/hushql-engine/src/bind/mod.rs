@@ -76,6 +76,7 @@ mod temporal;
 mod time_zones;
 mod union_names;
 mod using;
+mod value_kind;
 mod wide_types;
 mod written_types;
 

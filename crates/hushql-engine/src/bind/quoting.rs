@@ -7,10 +7,13 @@
 //! v.Age Group > 5   →   v."Age Group" > 5
 //! ```
 
+use std::ops::ControlFlow;
+
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::Dialect;
+use sqlparser::ast::{Value, ValueWithSpan, VisitMut, VisitorMut};
 
 use crate::catalog::{RESERVED, quoted};
 use crate::functions::with_numbers;
@@ -36,13 +39,33 @@ pub(crate) fn name_of_column(name: &str) -> String {
 /// # Errors
 /// An error for an expression that the planner cannot write as SQL.
 pub(crate) fn as_sql(expr: &Expr) -> Result<String> {
-    let sql = Unparser::new(&Quoting).with_pretty(true).expr_to_sql(&with_numbers(expr))?;
+    let mut sql = Unparser::new(&Quoting).with_pretty(true).expr_to_sql(&with_numbers(expr))?;
+    let _ = VisitMut::visit(&mut sql, &mut ShortNumbers);
     Ok(sql.to_string())
+}
+
+/// Writes numbers that are too long for a decimal with an exponent.
+struct ShortNumbers;
+
+impl VisitorMut for ShortNumbers {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        const MOST_DIGITS: usize = 38;
+        if let Value::Number(digits, _) = &mut value.value
+            && digits.bytes().filter(u8::is_ascii_digit).count() > MOST_DIGITS
+            && let Ok(number) = digits.parse::<f64>()
+        {
+            *digits = format!("{number:e}");
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use datafusion::common::Column;
+    use datafusion::logical_expr::lit;
 
     use super::*;
 
@@ -59,6 +82,9 @@ mod tests {
             ("t.Fee + t.x", "t.Fee + t.x"),
         ] {
             assert_eq!(name_of_column(name), expected);
+        }
+        for (number, expected) in [(1e308, "1e308"), (-1.5e-300, "-1.5e-300"), (10.5, "10.5")] {
+            assert_eq!(as_sql(&lit(number)).unwrap(), expected);
         }
         let column = Expr::Column(Column::new(Some("Visits of Rome"), "Fee"));
         assert_eq!(as_sql(&column).unwrap(), "\"Visits of Rome\".\"Fee\"");

@@ -10,6 +10,7 @@
 //! ```text
 //! sum / n                sum / n, or NULL
 //! CAST(n AS TINYINT)     TRY_CAST(n AS TINYINT)
+//! TRY_CAST(n AS TIME)    TRY_CAST(n AS TIME), or NULL where n is not a time of a day
 //! sqrt(variance)         sqrt(variance), or NULL where it is negative
 //! chr(n)                 NULL where n is not the code of a character
 //! (SELECT x FROM t)      NULL where t has several rows
@@ -46,8 +47,9 @@ pub(crate) fn null_on_failure(plan: LogicalPlan) -> std::result::Result<LogicalP
     rewritten(plan, total)
 }
 
-/// A plan over public tables alone in which nothing wraps, no float is NaN, and no date is outside
-/// the calendar. Other failures are reported, and cost nothing.
+/// A plan over public tables alone in which nothing wraps, no float is NaN, no date is outside the
+/// calendar, and no number is read as a time outside of a day. Other failures are reported, and
+/// cost nothing.
 pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
     rewritten(plan, of_public_rows)
 }
@@ -65,6 +67,9 @@ fn of_public_rows(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if operator.is_some() && ticks_a_day(&result).is_some() {
         return Ok(Transformed::yes(sound(expr, &result)));
     }
+    if has_ends(&result) && reads_numbers(&expr, schema) {
+        return Ok(Transformed::yes(sound(expr, &result)));
+    }
     let function = if let Expr::ScalarFunction(call) = &expr {
         decision(call.func.name()).is_some()
     } else if let Expr::Cast(cast) = &expr {
@@ -76,6 +81,22 @@ fn of_public_rows(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::yes(without_nan(expr, &result)));
     }
     Ok(Transformed::no(expr))
+}
+
+/// True for a cast of a number, and for a call of DataFusion's with a number among its arguments:
+/// as a date, a moment or a time, such a number may be one that cannot be written.
+fn reads_numbers(expr: &Expr, schema: &DFSchema) -> bool {
+    let arguments =
+        if let Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) = expr {
+            std::slice::from_ref(expr.as_ref())
+        } else if let Expr::ScalarFunction(call) = expr
+            && decision(call.func.name()).is_some()
+        {
+            call.args.as_slice()
+        } else {
+            return false;
+        };
+    arguments.iter().any(|argument| argument.get_type(schema).is_ok_and(|own| own.is_numeric()))
 }
 
 fn rewritten(
@@ -112,6 +133,13 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                     false => cast,
                 },
             ))
+        }
+        Expr::TryCast(cast)
+            if has_ends(cast.field.data_type())
+                && cast.expr.get_type(schema).is_ok_and(|from| ticks_a_day(&from).is_none()) =>
+        {
+            let to = cast.field.data_type().clone();
+            Ok(Transformed::yes(sound(Expr::TryCast(cast), &to)))
         }
         Expr::ScalarFunction(call) if call.func.name() == "sqrt" && call.args.len() == 1 => {
             Ok(Transformed::yes(rooted(call, schema)?))
