@@ -55,6 +55,7 @@ def statements(note: dict, name: str, way: str) -> list:
     columns = f" ({note['before']}{', ' if note['before'] else ''}id BIGINT, x {note['type']})" if with_columns else ""
     options = ", ".join(f"'{word}' '{value}'" for word, value in note["options"].items())
     options = f" OPTIONS ({options})" if with_options and options else ""
+    partitioned = f" PARTITIONED BY ({note['partitioned']})" if note["partitioned"] else ""
     bare = note["options"].get("has_header") == "false"
     id, x = ("column_1", "column_2") if bare and not with_columns else ("id", "x")
 
@@ -67,7 +68,7 @@ def statements(note: dict, name: str, way: str) -> list:
         counts = [f"COUNT({id})", f"COUNT({id})", f"COUNT(*) FILTER (WHERE {id} < 1001 OR {id} > 1012)"]
     asked = ", ".join(f"LAPLACE(eps={EPSILON}) {count} AS n{number}" for number, count in enumerate(counts))
     return [
-        f"CREATE EXTERNAL TABLE {name}{columns} STORED AS {note['format']} LOCATION '{note['location']}'{options}",
+        f"CREATE EXTERNAL TABLE {name}{columns} STORED AS {note['format']}{partitioned} LOCATION '{note['location']}'{options}",
         f"ALTER TABLE {name} SET PRIVACY UNIT ({id}) UNIQUE",
         f"CREATE PRIVACY BUDGET {name} FOR {name} LIMIT (epsilon=1000000)",
         f"SELECT {asked} FROM {name}",

@@ -242,6 +242,7 @@ ARROW = {
 def arrow(kind: Kind):
     types = {
         "decimals": lambda: pa.decimal128(12, 2),
+        "decimals of 18 digits": lambda: pa.decimal128(18, 2),
         "decimals of 38 digits": lambda: pa.decimal128(38, 10),
         "timestamps": lambda: pa.timestamp("us"),
         "timestamps with a zone": lambda: pa.timestamp("ns", "Europe/Berlin"),
@@ -396,6 +397,7 @@ DUCKDB = {
     "floats": "DOUBLE",
     "floats of 32 bits": "FLOAT",
     "decimals": "DECIMAL(12, 2)",
+    "decimals of 18 digits": "DECIMAL(18, 2)",
     "decimals of 38 digits": "DECIMAL(38, 10)",
     "booleans": "BOOLEAN",
     "dates": "DATE",
@@ -411,8 +413,8 @@ DUCKDB = {
 }
 
 
-def copy(path, kind, options=""):
-    """COPY from a table of DuckDB."""
+def copy(path, kind, options="", more=""):
+    """COPY from a table of DuckDB, with further columns."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'Europe/Berlin'")
         type = DUCKDB.get(kind.name, "VARCHAR")
@@ -420,7 +422,7 @@ def copy(path, kind, options=""):
             type = "BIGINT"
         connection.execute(f"CREATE TABLE people (id BIGINT, x {type})")
         connection.executemany("INSERT INTO people VALUES (?, ?)", list(zip(IDS, kind.values)))
-        connection.execute(f"COPY people TO '{path}' {options}")
+        connection.execute(f"COPY (SELECT *{more} FROM people) TO '{path}' {options}")
 
 
 @writer("DuckDB `COPY`", "CSV", ["duckdb"])
@@ -556,6 +558,112 @@ def dask_csv(path, kind):
 
     no_containers(kind)
     dask.dataframe.from_pandas(frame(kind), npartitions=3).to_csv(str(path / "*.csv"), index=False)
+
+
+@writer("polars `write_parquet`, a folder for each part", "Parquet", ["polars"], ending="d", partitioned="part BIGINT")
+def polars_folders(path, kind):
+    """The key of the folders is in the files, too."""
+    table = polars(kind)
+    table.with_columns(part=pl.col("id") % 3).write_parquet(path, partition_by="part")
+
+
+@writer("DuckDB `COPY`, a folder for each part", "Parquet", ["duckdb"], ending="d", partitioned="part BIGINT")
+def duckdb_folders(path, kind):
+    copy(path, kind, "(FORMAT parquet, PARTITION_BY (part))", more=", id % 3 AS part")
+
+
+@writer("deltalake `write_deltalake`", "Delta", ["deltalake", "pyarrow"])
+def delta(path, kind):
+    import deltalake
+
+    table = arrow(kind)
+    if kind.name == "UUIDs":
+        raise Unwritable("Delta has no UUIDs")
+    deltalake.write_deltalake(path, table)
+
+
+@writer("deltalake `write_deltalake`, then deleted, and written anew", "Delta", ["deltalake", "pyarrow"])
+def delta_deleted(path, kind):
+    import deltalake
+
+    table = arrow(kind)
+    if kind.name == "UUIDs":
+        raise Unwritable("Delta has no UUIDs")
+    deltalake.write_deltalake(path, table.slice(0, 9))
+    deltalake.DeltaTable(path).delete("id > 1006")
+    deltalake.write_deltalake(path, table.slice(6), mode="append")
+
+
+@writer("deltalake `write_deltalake`, then deleted, and read as Parquet", "Parquet", ["deltalake", "pyarrow"], ending="d")
+def delta_as_parquet(path, kind):
+    """The folder holds more rows than the table."""
+    delta_deleted(path, kind)
+
+
+# Avro, ORC, SQLite
+
+
+@writer("fastavro `writer`", "Avro", ["fastavro"])
+def avro(path, kind):
+    import fastavro
+
+    types = {
+        "BIGINT": "long",
+        "SMALLINT": "int",
+        "DOUBLE": "double",
+        "REAL": "float",
+        "BOOLEAN": "boolean",
+        "DATE": {"type": "int", "logicalType": "date"},
+        "TIME": {"type": "long", "logicalType": "time-micros"},
+        "UUID": {"type": "string", "logicalType": "uuid"},
+        "LIST": {"type": "array", "items": "long"},
+        "STRUCT": {"type": "record", "name": "place", "fields": [{"name": "town", "type": "string"}, {"name": "number", "type": "long"}]},
+        "BYTEA": "bytes",
+        "VARCHAR": "string",
+    }
+    values, type = kind.values, types.get(kind.type)
+    if kind.type.startswith("DECIMAL"):
+        precision, scale = map(int, kind.type[8:-1].split(","))
+        type = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+    if kind.name == "timestamps":
+        type = {"type": "long", "logicalType": "local-timestamp-micros"}
+    if kind.name == "timestamps with a zone":
+        type = {"type": "long", "logicalType": "timestamp-micros"}
+    if kind.name == "categories":
+        type = {"type": "enum", "name": "letter", "symbols": ["A", "B", "C"]}
+    if type is None or kind.name == "durations":
+        raise Unwritable("Avro has no such type")
+    schema = {"type": "record", "name": "person", "fields": [{"name": "id", "type": "long"}, {"name": "x", "type": ["null", type]}]}
+    with open(path, "wb") as file:
+        fastavro.writer(file, schema, [{"id": id, "x": value} for id, value in zip(IDS, values)], codec="deflate")
+
+
+@writer("polars `write_avro`", "Avro", ["polars"])
+def polars_avro(path, kind):
+    if kind.type not in ("BIGINT", "DOUBLE", "REAL", "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR") or kind.name in ("durations", "categories"):
+        raise Unwritable("Avro has no such type")
+    polars(kind).write_avro(path)
+
+
+@writer("pyarrow `orc.write_table`", "ORC", ["pyarrow"])
+def arrow_orc(path, kind):
+    pyarrow.orc.write_table(arrow(kind), path)
+
+
+@writer("Python `sqlite3`", "SQLite")
+def sqlite(path, kind):
+    import sqlite3
+
+    types = {"BOOLEAN": "BOOLEAN", "DATE": "DATE", "TIMESTAMP": "TIMESTAMP", "BYTEA": "BLOB", "DOUBLE": "REAL", "REAL": "REAL", "VARCHAR": "TEXT", "BIGINT": "INTEGER"}
+    type = "INTEGER" if kind.type == "SMALLINT" else types.get(kind.type)
+    if type is None or kind.name in ("durations", "timestamps with a zone"):
+        raise Unwritable("SQLite has no such type")
+    values = [value.isoformat(" ") if kind.type == "TIMESTAMP" and value else value for value in kind.values]
+    values = [value.isoformat() if kind.type == "DATE" and value else value for value in values]
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE people (id INTEGER, x {type})")
+        connection.executemany("INSERT INTO people VALUES (?, ?)", list(zip(IDS, values)))
+    connection.close()
 
 
 if __name__ == "__main__":

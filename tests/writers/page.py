@@ -4,9 +4,12 @@ In: the notes of writers, and the outcome of each file. Out: the part of the pag
 values and writers, then the options, and the sentences of what is refused.
 """
 
+import re
+
 from ask import Outcome
 from people import KINDS
 
+OUT = "<!-- What COPY writes. -->"
 BEGIN, END = "<!-- The run writes what follows. -->", "<!-- The run wrote what stands above. -->"
 FORMATS = ["CSV", "JSON", "Parquet", "Arrow"]
 
@@ -26,7 +29,12 @@ def table(format: str, notes: list, results: list) -> str:
     for number, writer in enumerate(writers, 1):
         options = next(note["options"] for (name, _), (note, _) in cells.items() if name == writer)
         shown = ", ".join(f"`'{word}' '{value}'`" for word, value in options.items())
+        partitioned = next(note["partitioned"] for (name, _), (note, _) in cells.items() if name == writer)
+        shown = f"`PARTITIONED BY ({partitioned})`" if partitioned else shown
         lines.append(f"{number}. {writer}" + (f": {shown}" if shown else ""))
+    refused = {result.sentence for _, result in cells.values() if result.how != "unwritten"}
+    if len(refused) == 1 and refused != {""}:
+        return "\n".join([*lines, "", f"All of them are refused: {refused.pop()}"])
     lines += ["", f"| | {' | '.join(str(n) for n in range(1, len(writers) + 1))} |", "|---" * (len(writers) + 1) + "|"]
     for kind in KINDS:
         row = [shown_cell(cells[writer, kind.name][1], sentences) if (writer, kind.name) in cells else "" for writer in writers]
@@ -62,8 +70,21 @@ def letter(number: int) -> str:
     return f"**{chr(ord('a') + number)}**" if number < 26 else f"**{chr(ord('a') + number // 26 - 1)}{chr(ord('a') + number % 26)}**"
 
 
-def replaced(page: str, made: str) -> str:
-    """The page with new tables."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
+def answers(lines: list) -> str:
+    """The types in which each reader sees what COPY writes, with a table for each format."""
+    return "\n\n".join(answer_table(format, [line for line in lines if line["format"] == format]) for format in dict.fromkeys(line["format"] for line in lines))
+
+
+def answer_table(format: str, lines: list) -> str:
+    readers = list(lines[0]["types"])
+    rows = [f"### Written as .{format}", "", f"| | {' | '.join(readers)} |", "|---" * (len(readers) + 1) + "|"]
+    short = lambda type: re.sub(r"\w+=", "", type.replace("[pyarrow]", "").replace("[day]", ""))
+    rows += [f"| {line['kind']} | {' | '.join(short(line['types'][reader]) for reader in readers)} |" for line in lines]
+    return "\n".join(rows)
+
+
+def replaced(page: str, made: str, begin: str = BEGIN) -> str:
+    """The page with new tables behind a mark."""
+    before, rest = page.split(begin)
+    _, after = rest.split(END, 1)
+    return f"{before}{begin}\n\n{made}\n\n{END}{after}"

@@ -83,6 +83,8 @@ KINDS = [
     Kind("floats", "DOUBLE", missing([0.1, 1.5, -2.25, 0.0, 1e15, 1e-7, 123456.789, 3.14159265358979, 41.0, 0.3333, 99.99]), repr),
     Kind("floats of 32 bits", "REAL", missing([0.5, 1.5, -2.25, 0.0, 1024.0, 0.125, 7.0, 3.75, 41.0, 0.25, 99.5]), repr),
     Kind("decimals", "DECIMAL(12, 2)", missing([Decimal(t) for t in "19.99 -0.01 1234567.89 0.00 100.10 7.50 41.00 2.25 3.05 99.99 0.70".split()])),
+    # More digits than a float has.
+    Kind("decimals of 18 digits", "DECIMAL(18, 2)", missing([Decimal("1234567890123456.78") + n for n in range(11)])),
     Kind(
         "decimals of 38 digits",
         "DECIMAL(38, 10)",

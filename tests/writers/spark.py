@@ -24,6 +24,7 @@ TYPES = {
     "floats": sql.DoubleType(),
     "floats of 32 bits": sql.FloatType(),
     "decimals": sql.DecimalType(12, 2),
+    "decimals of 18 digits": sql.DecimalType(18, 2),
     "decimals of 38 digits": sql.DecimalType(38, 10),
     "booleans": sql.BooleanType(),
     "dates": sql.DateType(),

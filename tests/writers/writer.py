@@ -35,16 +35,17 @@ class Writer:
     options: dict
     # Columns of its own before those of the table.
     before: str
-    # How the type of each column is written into a declaration; some formats have names for columns of their own.
     ending: str
+    # The columns whose values are in the names of folders.
+    partitioned: str
 
 
-def writer(name: str, format: str, needs=(), options=None, before="", ending=None):
+def writer(name: str, format: str, needs=(), options=None, before="", ending=None, partitioned=""):
     """Registers a function that writes `kind` to `path`."""
 
     def register(write):
         if all(importlib.util.find_spec(module) for module in needs):
-            WRITERS.append(Writer(name, format, write, options or {}, before, ending or format.lower()))
+            WRITERS.append(Writer(name, format, write, options or {}, before, ending or format.lower(), partitioned))
         return write
 
     return register
@@ -64,6 +65,7 @@ def write_all(folder: Path, versions: dict) -> None:
             for kind in KINDS:
                 path = folder / f"{number}-{KINDS.index(kind)}.{one.ending}"
                 note = {"writer": one.name.format(**versions), "format": one.format, "kind": kind.name, "options": one.options, "before": one.before}
+                note["partitioned"] = one.partitioned
                 try:
                     wrote = one.write(path, kind) or Wrote()
                 except Exception as error:
