@@ -1103,7 +1103,7 @@ const SHAPES: [(&str, &str, &str); 34] = [
     ("analysis/above/origin.rs", "below", "not known how many rows there are: the LIMIT cuts"),
     ("analysis/expr/aggregate_call.rs", "expr", "no aggregate call: refused"),
     (
-        "analysis/private_aggregate.rs",
+        "analysis/call/read_calls.rs",
         "( name , function . params . args . as_slice ( ) )",
         "one argument",
     ),

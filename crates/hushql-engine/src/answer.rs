@@ -15,7 +15,7 @@ use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate, cuts
 use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::{Drawn, at_end};
-use crate::privacy::Spend;
+use crate::privacy::{Delta, Spend};
 use crate::release::bounds_that_cut::cut_text;
 use crate::release::exact_text::{bound_note, steps_text};
 use crate::release::mechanism::Predicted;
@@ -343,7 +343,7 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         let hidden = release.partition_selection(i)?;
         let least = steps_text(part, hidden.counter(), hidden.at_least());
         let measure = hidden.counter().and_then(|i| part.measures().get(i));
-        Some(match (hidden.compares(), measure) {
+        let note = match (hidden.compares(), measure) {
             (Compares::Values { .. }, Some(measure)) => format!(
                 "groups come out from a noisy {} of {least} on; those of smaller sums are hidden",
                 measure.clause.text
@@ -354,7 +354,9 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
             (Compares::Units | Compares::Values { .. }, _) => format!(
                 "groups come out from a noisy number of {least} units on; smaller ones are hidden"
             ),
-        })
+        };
+        let by_default = part.default_delta();
+        Some(note + &by_default.map_or_else(String::new, |delta| format!("; {}", by_budget(delta))))
     });
     let outputs = 0..drawn.schema.fields().len();
     let chosen = outputs.filter_map(|output| {
@@ -412,11 +414,25 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
     notes.extend(null_key_note(analysis.parts()));
+    let choices = analysis.parts().iter().filter(|part| part.unknown_partitions().is_none());
+    notes.extend(choices.filter_map(|part| {
+        let (delta, measure) = (part.default_delta()?, part.measures().first()?);
+        Some(format!(
+            "{}: chosen among values of many people; {}",
+            measure.clause.text,
+            by_budget(delta)
+        ))
+    }));
     // SELECT, HAVING and ORDER BY may name the same sum. Each is a release, and their notes are
     // equal.
     let mut said = BTreeSet::new();
     notes.retain(|note| said.insert(note.clone()));
     notes
+}
+
+/// Who states a δ that the query does not.
+fn by_budget(delta: &Delta) -> String {
+    format!("δ = {delta} is the budget's default")
 }
 
 /// The notes on one number: where it is mostly noise, and what its bounds cut.

@@ -7,6 +7,7 @@ pub(crate) mod charts;
 pub(crate) mod chosen_bounds;
 pub(crate) mod compat;
 pub(crate) mod declarations;
+pub(crate) mod default_delta;
 pub(crate) mod errors;
 pub(crate) mod examples;
 pub(crate) mod exports;

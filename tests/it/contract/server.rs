@@ -508,6 +508,20 @@ fn roles_without_defaults_name_their_costs() {
             "{sql}: {said:?}"
         );
     }
+    // A default δ is a default, too.
+    served.study.owner("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000, delta=1e-5)").says(0, &[]);
+    let sql = "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5, default_delta=1e-7)";
+    served.study.owner(sql).says(0, &[]);
+    const OF_THE_DATA: [(&str, &str); 3] = [
+        ("SELECT id + 1 AS a, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY a", "HQ008"),
+        ("SELECT id + 1 AS a FROM people GROUP BY a", "HQ001"),
+        ("SELECT DISTINCT id + 1 AS a FROM people", "HQ001"),
+    ];
+    for (sql, code) in OF_THE_DATA {
+        let said = lab.query(sql);
+        let refused = said.error_field(b'M').unwrap_or_else(|| panic!("{sql}: {said:?}"));
+        assert!(refused.contains(code), "{sql}: {refused}");
+    }
     // Its shell is that of the same analyst.
     served.study.lab(BARE).says(3, &["HQ012"]);
     assert_eq!(served.study.spent(), spent);
@@ -519,6 +533,10 @@ fn roles_without_defaults_name_their_costs() {
     }
     served.study.owner("ALTER ROLE lab DEFAULTS").says(0, &["role lab: may log in"]);
     assert_eq!(lab.query(BARE).rows().len(), 1);
+    for (sql, _) in OF_THE_DATA {
+        // Three people are hidden, each in a group alone.
+        assert_eq!(lab.query(sql).rows().len(), 0, "{sql}");
+    }
     let roles = served.study.run(&["study.db", "--owner", "--format", "csv", "-c", "SHOW ROLES"]);
     assert!(roles.out.starts_with("role,may_log_in,valid_until,takes_defaults"), "{}", roles.out);
 }

@@ -14,7 +14,7 @@ use hushql_engine::bind::bind;
 use hushql_engine::dialect::{Statement, parse};
 use hushql_engine::exec::{PlannedTables, PrivateTable, session_state};
 use hushql_engine::release::{Release, choose};
-use hushql_vault::catalog::{Column, Domain, Privacy, Source, Table};
+use hushql_vault::catalog::{Budget, Column, Domain, Privacy, Source, Table};
 use hushql_vault::ledger::Vault;
 
 /// A registered table of these columns, each with the domain that is given for its name.
@@ -46,9 +46,23 @@ pub fn between(lo: &str, hi: &str) -> Option<Domain> {
 
 /// The release of a query that names this private table only, and public ones in its clauses.
 pub fn release(sql: &str, table: &Table, rows: Vec<RecordBatch>, lookups: &Lookups) -> Release {
+    release_under(sql, table, rows, lookups, &[])
+}
+
+/// The same under budgets of the table.
+pub fn release_under(
+    sql: &str,
+    table: &Table,
+    rows: Vec<RecordBatch>,
+    lookups: &Lookups,
+    budgets: &[Budget],
+) -> Release {
     let Ok(Statement::Query(query)) = parse(sql) else { panic!("{sql}: {:?}", parse(sql)) };
     let vault = Vault::in_memory().unwrap();
     vault.create_table(table).unwrap();
+    for budget in budgets {
+        vault.create_budget(budget).unwrap();
+    }
     let catalog = vault.catalog().unwrap();
     let name = &table.name;
     let rows = Arc::new(MemTable::try_new(rows[0].schema(), vec![rows]).unwrap());

@@ -12,13 +12,13 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArra
 use arrow::datatypes::Int64Type;
 use arrow::util::display::array_value_to_string;
 use datafusion::execution::SessionState;
-use hushql::privacy::{Loss, Rational, parse_decimal};
+use hushql::privacy::{Loss, Rational, Spend, parse_decimal};
 use hushql::sampler::QueryRng;
 use hushql::{Engine, Output};
 use hushql_engine::analysis::{Compares, Lookups};
 use hushql_engine::exec::{Draws, session_state};
 use hushql_engine::release::{Mechanism, PartitionSelection, Release};
-use hushql_vault::catalog::{Privacy, Unit};
+use hushql_vault::catalog::{Budget, PerQuery, Privacy, Replay, Unit};
 use num_traits::ToPrimitive;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -54,6 +54,28 @@ fn release_in(sql: &str, unit: Unit, batches: Vec<RecordBatch>) -> Release {
 
 fn release(sql: &str, unit: Unit) -> Release {
     release_in(sql, unit, vec![batch(&vec![])])
+}
+
+/// A budget with a default of ε = 1 and δ = 0.05 for each query, or without the δ.
+fn budget(default_delta: Option<i64>) -> Budget {
+    Budget {
+        name: "b".to_owned(),
+        table: "people".to_owned(),
+        limit: Spend::of_epsilon(1_000_000_000_000, 500_000_000_000_000_000),
+        promise: None,
+        coupon: None,
+        per_query: PerQuery { default: Some(1_000_000_000), default_delta, ..PerQuery::default() },
+        replay: Replay::Off,
+    }
+}
+
+/// The release of a query under a budget with a default δ of 0.05.
+fn by_default(sql: &str, unit: Unit, rows: &Rows) -> Release {
+    let batches = vec![batch(rows)];
+    let domain = |column: &str| (column == "n").then(|| line::between("0", "9")).flatten();
+    let table = line::table("people", &batches[0].schema(), Privacy::Private(unit), domain);
+    let delta = Some(50_000_000_000_000_000);
+    line::release_under(sql, &table, batches, &Lookups::default(), &[budget(delta)])
 }
 
 fn decimal(text: &str) -> Rational {
@@ -358,6 +380,66 @@ fn options_share_epsilon_with_the_threshold() {
     assert_eq!(scale(&on_top.mechanisms(0)[0].mechanism), decimal("9"));
 }
 
+/// A default δ is as one that a release states: the same mechanisms, thresholds and losses, once
+/// for a GROUP BY, whatever its releases are.
+#[test]
+fn a_default_delta_is_as_one_that_is_written() {
+    let keys = "upper(zip)";
+    for (plain, written) in [
+        ("COUNT(*)", "AUTO(eps=1, delta=0.05) COUNT(*)"),
+        ("COUNT(DISTINCT id)", "AUTO(eps=1, delta=0.05) COUNT(DISTINCT id)"),
+        ("SUM(n)", "AUTO(eps=1, delta=0.05) SUM(n)"),
+        ("SUM(n), COUNT(*)", "AUTO(eps=0.5) SUM(n), AUTO(eps=0.5, delta=0.05) COUNT(*)"),
+        ("SUM(n), COUNT(n)", "AUTO(eps=0.5) SUM(n), AUTO(eps=0.5, delta=0.05) COUNT(n)"),
+        ("LAPLACE(eps=2) SUM(n)", "LAPLACE(eps=2, delta=0.05) SUM(n)"),
+        (
+            "LAPLACE(eps=2) SUM(n), COUNT(*)",
+            "LAPLACE(eps=2) SUM(n), AUTO(eps=1, delta=0.05) COUNT(*)",
+        ),
+        ("GAUSSIAN(eps=2, delta=1e-6) SUM(n)", "GAUSSIAN(eps=2, delta=1e-6) SUM(n)"),
+    ] {
+        for max in [None, Some(1), Some(20)] {
+            let of = |list: &str| {
+                let sql = format!("SELECT {keys}, {list} FROM people GROUP BY {keys}");
+                by_default(&sql, unit(max), &vec![])
+            };
+            let (plain_release, written_release) = (of(plain), of(written));
+            let both = [&plain_release, &written_release];
+            let [own, other] = both.map(|release| {
+                let hidden = release.partition_selection(0).unwrap();
+                let drawn = release.mechanisms(0).iter().map(|one| format!("{:?}", one.mechanism));
+                let drawn: Vec<String> = drawn.collect();
+                let threshold = (hidden.threshold(), hidden.counter(), hidden.delta().clone());
+                (drawn, threshold, format!("{:?}", hidden.noise()), release.loss())
+            });
+            assert_eq!(own, other, "{plain} with {max:?}");
+            let stated = if plain == written { "1e-6" } else { "0.05" };
+            assert_eq!(delta(&plain_release.loss()), decimal(stated), "{plain}");
+        }
+    }
+    // Keys alone are selected by a count of units, at the whole of both defaults.
+    for sql in ["SELECT DISTINCT zip FROM people", "SELECT zip FROM people GROUP BY zip"] {
+        let (one, twenty) =
+            (by_default(sql, unit(None), &vec![]), by_default(sql, unit(Some(20)), &vec![]));
+        assert_eq!(summary(&one), (decimal("1"), decimal("0.05"), 4, Some(0)), "{sql}");
+        let hidden = twenty.partition_selection(0).unwrap();
+        assert_eq!((hidden.groups(), hidden.compares()), (20, Compares::Units), "{sql}");
+        assert_eq!(epsilon(&twenty.loss()), decimal("1"), "{sql}");
+        assert_eq!(delta(&twenty.loss()), decimal("0.05"), "{sql}");
+    }
+    // Each GROUP BY takes the δ once, the sets of one together.
+    let two = "SELECT zip, COUNT(*) FROM people GROUP BY zip UNION ALL SELECT g, COUNT(*) FROM people GROUP BY g";
+    assert_eq!(delta(&by_default(two, unit(None), &vec![]).loss()), decimal("0.1"));
+    let sets = "SELECT zip, g, COUNT(*) FROM people GROUP BY CUBE (zip, g)";
+    let sets = by_default(sets, unit(None), &vec![]);
+    // Four sets share it, and three of them have unknown keys.
+    assert_eq!(delta(&sets.loss()), decimal("0.0375"));
+    // Public keys take none of it.
+    let known = by_default("SELECT n, COUNT(*) FROM people GROUP BY n", unit(None), &vec![]);
+    assert!(known.partition_selection(0).is_none());
+    assert_eq!(known.loss().delta().cloned().unwrap_or_default(), decimal("0"));
+}
+
 const DRAWS: u32 = 40_000;
 
 /// What came out in each draw, by key: the last column, or nothing.
@@ -376,6 +458,38 @@ async fn drawn(sql: &str, unit: Unit, rows: &Rows, seed: u64) -> Vec<BTreeMap<St
             (0..batch.num_rows()).map(|row| (name(row), values.value(row))).collect()
         })
         .collect()
+}
+
+/// A key of one person alone comes out with the default δ at most: the count of units for the keys
+/// alone follows the same cut law as a released one.
+#[tokio::test]
+async fn keys_alone_follow_the_cut_law() {
+    let alpha = (-1.0_f64).exp();
+    let above = |x: i32| match x {
+        1.. => alpha.powi(x) / (1.0 + alpha),
+        _ => 1.0 - alpha.powi(1 - x) / (1.0 + alpha),
+    };
+    for sql in
+        ["SELECT DISTINCT zip FROM people", "SELECT zip, COUNT(*) AS n FROM people GROUP BY zip"]
+    {
+        let release = by_default(sql, unit(None), &postcodes());
+        let draws = Draws::for_part(&release, 0, &session_state()).await.unwrap();
+        let mut rng = QueryRng::seeded_for_tests(5);
+        let mut shown = BTreeMap::<Option<String>, u32>::new();
+        for _ in 0..DRAWS {
+            let batch = draws.draw(&mut rng).unwrap();
+            for key in batch.column(0).as_string::<i32>() {
+                *shown.entry(key.map(str::to_owned)).or_default() += 1;
+            }
+        }
+        for (key, count) in [(Some("a"), 5), (Some("b"), 1), (None, 6)] {
+            let seen = f64::from(shown.get(&key.map(str::to_owned)).copied().unwrap_or_default());
+            let expected = above(4 - count);
+            let cells = [(seen, expected), (f64::from(DRAWS) - seen, 1.0 - expected)];
+            pearson(sql, cells.into_iter(), f64::from(DRAWS));
+        }
+    }
+    assert!(above(3) <= 0.05);
 }
 
 /// How many of the draws show a key with a value that holds.

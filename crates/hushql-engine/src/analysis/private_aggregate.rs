@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::below::column_origin::Clamped;
@@ -17,6 +16,7 @@ use super::below::relation::PrivateRelation;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::coverage::{Coverage, coverage};
+use super::keys::default_delta::{DefaultDelta, lacks_delta, offers_keys, take_default_delta};
 use super::keys::group_keys::{group_keys, refuse_never};
 use super::keys::key_combinations::keys_that_occur;
 use super::keys::public_keys::Keys;
@@ -29,7 +29,10 @@ use super::selection::quantile::quantile;
 use super::selection::randomized_response::{check_roster, responds, response};
 use crate::analysis::below::refusals::not_private;
 use crate::analysis::call::Call;
-use crate::analysis::call::input_columns::{InputColumns, KeyRequest, key_heading, key_text};
+use crate::analysis::call::input_columns::{
+    Group, InputColumns, KeyRequest, key_heading, key_text,
+};
+use crate::analysis::call::read_calls::{distinct_values, releases};
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::date_arithmetic::is_difference;
@@ -41,14 +44,11 @@ use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::measure::row_bound_ladder;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
-use crate::bind::Bound;
-use crate::dialect::aggregate::instead_of;
 use crate::dialect::{
-    AggregateCall, AggregateName, Literal, MechanismName, Operand, Parameters, ReleaseClause,
-    Selector, marked,
+    AggregateCall, AggregateName, MechanismName, Operand, ReleaseClause, Selector,
 };
+use crate::privacy::Delta;
 use crate::refusal::{Reason, Refusal};
-use crate::sql_type::in_literals;
 
 /// An aggregate across privacy units: its input, the keys that are shown, and its measures.
 #[derive(Debug)]
@@ -64,6 +64,7 @@ pub struct PrivateAggregate {
     released: SchemaRef,
     late: Vec<Option<Clamped>>,
     unknown_partitions: Option<UnknownPartitions>,
+    default_delta: Option<Delta>,
     pub(super) aggregate: Aggregate,
     /// For each key, the rows that have a listed value of it.
     pub(super) coverage: Vec<Coverage>,
@@ -154,6 +155,17 @@ impl PrivateAggregate {
         self.unknown_partitions.as_mut()
     }
 
+    /// The δ that a budget's PER QUERY default states for keys that only the data contain. `None`
+    /// if all keys are public, or a release states δ itself.
+    pub(crate) fn default_delta(&self) -> Option<&Delta> {
+        self.default_delta.as_ref()
+    }
+
+    /// True if the query shows the keys alone. The only measure is the count that selects them.
+    pub(crate) fn shows_keys_alone(&self) -> bool {
+        self.aggregate.aggr_expr.is_empty()
+    }
+
     /// The measures, one per released column.
     pub fn measures(&self) -> &[Measure] {
         &self.measures
@@ -213,6 +225,11 @@ pub(crate) fn cut(
     steps: &mut Vec<String>,
 ) -> Result<PrivateAggregate, NotAnalyzed> {
     let before = steps.len();
+    // Keys that are shown alone are selected by a count of units.
+    let alone = aggregate.aggr_expr.is_empty();
+    if alone && !offers_keys(sources.catalog) {
+        return Err(distinct_values().into());
+    }
     let mut calls = releases(aggregate, sources.bound)?;
     if sets.is_some() && aggregate.group_expr.is_empty() {
         calls.iter_mut().for_each(Call::without_threshold);
@@ -231,20 +248,23 @@ pub(crate) fn cut(
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
-    let mut columns = InputColumns::new(&flow);
-    let roster = calls.iter().any(responds);
-    let states_delta = calls.iter().any(|call| call.clause.parameters.delta.is_some());
-    let of_the_data = calls.iter().any(|call| {
-        let clause = &call.clause;
-        clause.mechanism == MechanismName::Laplace && clause.parameters.delta.is_some()
-    });
-    let names = aggregate.group_expr.iter().map(key_text).collect();
-    let asked = KeyRequest { roster, states_delta, of_the_data, names };
-    let groups = group_keys(&valued, &asked, &flow, &mut columns, sources.tables)?;
-    refuse_never(&flow, sources.tables)?;
-    check_roster(&calls, &groups)?;
-    let together = keys_that_occur(&valued, &groups, &asked, &flow, sources);
-    let keys = Keys::for_calls(&calls, &valued, &groups, &together, sources.lookups)?;
+    let (keyed, default_delta) = match Keyed::of(&calls, &valued, aggregate, &flow, sources) {
+        Err(error) if lacks_delta(&error) => {
+            let default = DefaultDelta::of(&flow.subject, sets, sources.catalog);
+            let delta = default.filter(|default| !alone || default.selects_keys);
+            let delta = delta.and_then(|own| take_default_delta(&mut calls, own.delta));
+            let Some(delta) = delta else {
+                return Err(if alone { distinct_values().into() } else { error });
+            };
+            let keyed = Keyed::of(&calls, &valued, aggregate, &flow, sources)?;
+            (keyed, Some(delta))
+        }
+        keyed => (keyed?, None),
+    };
+    let Keyed { mut columns, groups, keys } = keyed;
+    if alone && !keys.are_unknown() {
+        return Err(distinct_values().into());
+    }
     for (i, group) in groups.iter().enumerate() {
         columns.drop_strangers_late(group, keys.of_column(i));
     }
@@ -296,7 +316,8 @@ pub(crate) fn cut(
     ));
     // In plain SQL the aggregate has its own type, but the release is the key.
     let chosen = plain.and_then(|_| calls.first()).map(|call| &call.data_type);
-    let released = Arc::new(released_columns(aggregate, chosen));
+    let counted = calls.first().filter(|_| alone).map(|call| &call.data_type);
+    let released = Arc::new(released_columns(aggregate, chosen, counted));
     Ok(PrivateAggregate {
         subject: flow.subject.clone(),
         public: flow.public.clone(),
@@ -309,6 +330,7 @@ pub(crate) fn cut(
         released,
         late,
         unknown_partitions,
+        default_delta,
         aggregate: aggregate.clone(),
         coverage: covered,
         plain,
@@ -316,6 +338,41 @@ pub(crate) fn cut(
         aggregated_above: None,
         sets,
     })
+}
+
+/// The keys of an aggregate, as columns of its input.
+struct Keyed {
+    columns: InputColumns,
+    groups: Vec<Group>,
+    keys: Keys,
+}
+
+impl Keyed {
+    /// The keys that the calls allow: public ones, or those of the data if a call states δ.
+    fn of(
+        calls: &[Call],
+        valued: &Aggregate,
+        written: &Aggregate,
+        flow: &PrivateRelation,
+        sources: &Context<'_>,
+    ) -> Result<Self, NotAnalyzed> {
+        let mut columns = InputColumns::new(flow);
+        let states_delta = |call: &Call| call.clause.parameters.delta.is_some();
+        let of_the_data =
+            |call: &Call| call.clause.mechanism == MechanismName::Laplace && states_delta(call);
+        let asked = KeyRequest {
+            roster: calls.iter().any(responds),
+            states_delta: calls.iter().any(states_delta),
+            of_the_data: calls.iter().any(of_the_data),
+            names: written.group_expr.iter().map(key_text).collect(),
+        };
+        let groups = group_keys(valued, &asked, flow, &mut columns, sources.tables)?;
+        refuse_never(flow, sources.tables)?;
+        check_roster(calls, &groups)?;
+        let together = keys_that_occur(valued, &groups, &asked, flow, sources);
+        let keys = Keys::for_calls(calls, valued, &groups, &together, sources.lookups)?;
+        Ok(Self { columns, groups, keys })
+    }
 }
 
 /// Gives each call its arguments with columns in place of subqueries. In plain SQL that shows keys
@@ -342,137 +399,16 @@ fn over_columns(
 }
 
 /// The columns of the released table: the aggregate's columns. If a key is chosen, all have its
-/// type.
-fn released_columns(aggregate: &Aggregate, chosen: Option<&DataType>) -> Schema {
-    let columns = aggregate.schema.fields().iter().enumerate().map(|(i, field)| {
-        let data_type = chosen.unwrap_or_else(|| field.data_type());
-        Field::new(format!("c{i}"), data_type.clone(), true)
-    });
+/// type. If the keys are shown alone, the number that selects them is last.
+fn released_columns(
+    aggregate: &Aggregate,
+    chosen: Option<&DataType>,
+    counted: Option<&DataType>,
+) -> Schema {
+    let fields = aggregate.schema.fields().iter();
+    let types = fields.map(|field| chosen.unwrap_or_else(|| field.data_type())).chain(counted);
+    let columns = types.enumerate().map(|(i, of)| Field::new(format!("c{i}"), of.clone(), true));
     Schema::new(columns.collect::<Vec<_>>())
-}
-
-/// The aggregate's expressions as releases. Bare aggregates use the default mechanism.
-fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> {
-    if aggregate.aggr_expr.is_empty() {
-        return Err(Refusal::new(
-            Reason::Exact,
-            "GROUP BY",
-            "the distinct values of a private table are not released",
-            "GROUP BY the column with LAPLACE(eps=1) COUNT(*)",
-        ));
-    }
-    let fields = aggregate.schema.fields().iter().skip(aggregate.group_expr.len());
-    if let (Some(expr), true) =
-        (aggregate.aggr_expr.last(), fields.len() != aggregate.aggr_expr.len())
-    {
-        // An aggregate without a column would be neither shown nor paid for.
-        return Err(no_call(expr));
-    }
-    let mut calls = Vec::new();
-    for (expr, field) in aggregate.aggr_expr.iter().zip(fields) {
-        let Some(function) = CallOf::function(expr) else { return Err(no_call(expr)) };
-        let release = marked(function.func.name());
-        let clause = match release {
-            Some(n) => bound.releases().get(n).cloned().ok_or_else(|| no_call(expr))?,
-            None => bare(function, expr)?,
-        };
-        if !function.params.order_by.is_empty() || function.params.null_treatment.is_some() {
-            return Err(no_call(expr));
-        }
-        calls.push(Call {
-            release,
-            clause,
-            params: function.params.clone(),
-            column: field.name().clone(),
-            data_type: field.data_type().clone(),
-        });
-    }
-    Ok(calls)
-}
-
-fn no_call(expr: &Expr) -> Refusal {
-    Refusal::new(
-        Reason::Operand,
-        readable(expr),
-        format!("{} cannot be released", readable(expr)),
-        CallOf::function(expr).and_then(instead).unwrap_or_else(|| {
-            "COUNT, SUM, AVG or STDDEV with a mechanism in front: LAPLACE(eps=1) COUNT(*)"
-                .to_owned()
-        }),
-    )
-}
-
-/// What to write instead of an aggregate that cannot be released. Some regression aggregates are
-/// counts, means and variances of the rows where both values are known.
-fn instead(function: &AggregateFunction) -> Option<String> {
-    let name = function.func.name();
-    if let (Some(instead), false) = (instead_of(name), name == "regr_count") {
-        return Some(instead.trim_start_matches("write ").to_owned());
-    }
-    let [y, x] = function.params.args.as_slice() else { return None };
-    let of = |arg: &Expr| match arg {
-        Expr::Cast(cast) => readable(&cast.expr),
-        other => readable(other),
-    };
-    let (y, x) = (of(y), of(x));
-    let both = format!("FILTER (WHERE {x} IS NOT NULL AND {y} IS NOT NULL)");
-    Some(match name {
-        "regr_count" => format!("LAPLACE(eps=1) COUNT(*) {both}"),
-        "regr_avgx" => format!("LAPLACE(eps=1) AVG({x}) {both}"),
-        "regr_avgy" => format!("LAPLACE(eps=1) AVG({y}) {both}"),
-        "regr_sxx" => {
-            format!("LAPLACE(eps=1) VAR_POP({x}) {both} * LAPLACE(eps=1) COUNT(*) {both}")
-        }
-        "regr_syy" => {
-            format!("LAPLACE(eps=1) VAR_POP({y}) {both} * LAPLACE(eps=1) COUNT(*) {both}")
-        }
-        "regr_sxy" => {
-            format!("LAPLACE(eps=1) COVAR_POP({y}, {x}) * LAPLACE(eps=1) COUNT(*) {both}")
-        }
-        _ => return None,
-    })
-}
-
-/// A bare aggregate, which the budget's default mechanism may release.
-fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refusal> {
-    let name = AggregateName::parse(function.func.name()).ok_or_else(|| no_call(expr))?;
-    let star = name == AggregateName::Count
-        && !function.params.distinct
-        && matches!(function.params.args.as_slice(), [Expr::Literal(value, _)] if !value.is_null());
-    let (fraction, expected) = match (name, function.params.args.as_slice()) {
-        (AggregateName::Quantile, [_, fraction]) => {
-            // The planner casts whole numbers.
-            let cast = if let Expr::Cast(cast) = fraction { cast.expr.as_ref() } else { fraction };
-            let Expr::Literal(value, _) = cast else { return Err(no_call(expr)) };
-            (Some(Literal::Number(value.to_string())), 2)
-        }
-        (AggregateName::Unsupported(_), args) => (None, args.len()),
-        (AggregateName::Joint(_), _) => (None, 2),
-        _ => (None, 1),
-    };
-    if function.params.args.len() != expected {
-        return Err(no_call(expr));
-    }
-    Ok(ReleaseClause {
-        mechanism: MechanismName::Default,
-        parameters: Parameters::default(),
-        operand: Operand::Aggregate(AggregateCall {
-            star,
-            distinct: function.params.distinct,
-            fraction,
-            ..AggregateCall::for_function(name)
-        }),
-        keys: Vec::new(),
-        unit_column: None,
-        grouping: None,
-        text: match star {
-            true => "count(*)".to_owned(),
-            false => in_literals(&expr.schema_name().to_string()),
-        },
-        finding: None,
-        consistent: None,
-        fresh: false,
-    })
 }
 
 /// The measure of a release. Its argument and FILTER become columns of the input.

@@ -6,7 +6,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Projection,
+};
 
 use crate::analysis::above::plain_selection::{PlainSelection, plain_selection};
 use crate::analysis::above::rr_count::estimated;
@@ -15,6 +17,7 @@ use crate::analysis::below::relation::scanned;
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
+use crate::analysis::keys::default_delta::offers_keys;
 use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_name, released_part};
@@ -105,7 +108,14 @@ impl Splitter<'_> {
             | LogicalPlan::Values(_) => self.descend(plan),
             LogicalPlan::Distinct(distinct) => {
                 let counted = |refusal| counted_values(refusal, distinct.input());
-                self.descend(plan).map_err(|refused| refused.said(counted))
+                let so_far = self.so_far();
+                match self.descend(plan) {
+                    Err(NotAnalyzed::Refused(refusal)) if refusal.reason() == Reason::Exact => {
+                        self.undo(so_far);
+                        self.distinct_keys(distinct, sets, counted(refusal))
+                    }
+                    rewritten => rewritten.map_err(|refused| refused.said(counted)),
+                }
             }
             LogicalPlan::Repartition(_)
             | LogicalPlan::Statement(_)
@@ -152,6 +162,32 @@ impl Splitter<'_> {
                 Err(NotAnalyzed::ManyUnits(refusal))
             }
         }
+    }
+
+    /// Distinct rows of private tables as groups of which only the keys are shown. `refusal` is
+    /// that of the rows themselves; it stays if no budget offers a δ for keys, or the keys are
+    /// public.
+    fn distinct_keys(
+        &mut self,
+        distinct: &Distinct,
+        sets: Option<u64>,
+        refusal: Refusal,
+    ) -> Result<LogicalPlan, NotAnalyzed> {
+        let Distinct::All(input) = distinct else { return Err(refusal.into()) };
+        if !offers_keys(self.context.catalog) {
+            return Err(refusal.into());
+        }
+        let keys = input.schema().columns().into_iter().map(Expr::Column).collect();
+        let aggregate = Aggregate::try_new(Arc::clone(input), keys, Vec::new());
+        let aggregate = aggregate.map_err(|e| internal(&e))?;
+        let so_far = self.so_far();
+        self.released(&aggregate, sets).map_err(|error| match error {
+            NotAnalyzed::Refused(own) if own.reason() == Reason::Exact => {
+                self.undo(so_far);
+                refusal.into()
+            }
+            error => error,
+        })
     }
 
     /// The numbers of private aggregates, values and steps so far.

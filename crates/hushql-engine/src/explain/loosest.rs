@@ -56,7 +56,8 @@ pub(super) fn loosest(
     measure: &Measure,
     mechanized: &Mechanized,
 ) -> Option<Loosest> {
-    if measure.clause.finding.is_some() || measure.ladder.is_some() {
+    // Keys that are shown alone have no aggregate to write bounds for.
+    if measure.clause.finding.is_some() || measure.ladder.is_some() || part.shows_keys_alone() {
         return None;
     }
     let factor = |bounds: &ContributionBounds| tightened(measure, mechanized, bounds);

@@ -30,7 +30,9 @@ use loosest::loosest;
 use mostly_noise_text::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
 use selection_lines::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
-use threshold_lines::{keys_text, share_text, threshold_json, threshold_lines};
+use threshold_lines::{
+    default_json, default_line, keys_text, share_text, threshold_json, threshold_lines,
+};
 use tighter::{of_the_data, tighter_lines};
 
 mod bounds;
@@ -115,7 +117,8 @@ impl Explanation {
                     let fitted =
                         fitted.map(|f| ("consistent".to_owned(), consistent_lines::object(f)));
                     let replayed = replayed.map(|charge| ("replay".to_owned(), json!(charge)));
-                    map.extend(decides.into_iter().chain(fitted).chain(replayed));
+                    let default = part.default_delta().map(default_json);
+                    map.extend(decides.into_iter().chain(fitted).chain(replayed).chain(default));
                 }
                 releases.push(object);
                 names.push(privatize(measure, mechanized));
@@ -124,6 +127,7 @@ impl Explanation {
             if let Some(hidden) = hidden {
                 lines.extend(threshold_lines(part, hidden));
             }
+            lines.extend(part.default_delta().map(default_line));
             let mut steps = part.steps().to_vec();
             steps.push(format!("Privatize {}", names.join(", ")));
             if let Some(above) = part.aggregated_above() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::analysis::{Compares, ContributionBounds, Payer, PrivateAggregate};
 use crate::explain::number_text::{at_most, number};
-use crate::privacy::decimal_text;
+use crate::privacy::{Delta, decimal_text};
 use crate::release::exact_text::{exact, steps_text};
 use crate::release::mechanism::Mechanism;
 use crate::release::{Other, PartitionSelection};
@@ -160,6 +160,15 @@ pub(super) fn share_text(
         part.unknown_partitions().is_some_and(|groups| groups.payer == Payer::Release(measure));
     let alone = hidden.is_some_and(|hidden| hidden.noise().is_some());
     if pays && alone { "(ε/2)" } else { "ε" }
+}
+
+/// The line about a δ that a budget's default states.
+pub(super) fn default_line(delta: &Delta) -> (&'static str, String) {
+    ("default", format!("δ = {delta}, the budget's default, since the query states none"))
+}
+
+pub(super) fn default_json(delta: &Delta) -> (String, Value) {
+    ("default_delta".to_owned(), number(&exact(delta.value())))
 }
 
 pub(super) fn threshold_json(part: &PrivateAggregate, hidden: &PartitionSelection) -> Value {

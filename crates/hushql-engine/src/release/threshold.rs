@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use num_traits::One;
 
 use super::complete::complete;
-use super::cost::{Accounts, Fallback};
+use super::cost::{Accounts, Fallback, StatedCost};
 use super::goal::{Groups, priced, refuse_complete};
 use super::number::{Noise, size, within};
 use super::partition_selection::PartitionSelection;
@@ -37,7 +37,7 @@ use crate::mechanism::{
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho};
 use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
-use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
+use crate::release::mechanism::{Mechanism, Mechanized, is_bare, no_mechanism, too_noisy};
 
 /// The mechanisms of a private aggregate with unknown partitions, and its partition selection.
 ///
@@ -133,9 +133,28 @@ fn comparing(
         let (all, _) = costs.paid_by(payer, measure)?;
         all.into_iter().nth(payer).ok_or_else(|| no_mechanism(&measure.clause.text))
     };
-    let measure = priced(measure, Groups::Hidden, accounts, &own)?;
+    let costing = at_default_cost(measure, &default)?;
+    let measure = priced(&costing, Groups::Hidden, accounts, &own)?;
     let paid = |measure: &Measure| costs.paid_by(payer, measure);
     complete(&measure, groups, &paid, &shows)
+}
+
+/// The measure at the default cost, if it states none.
+fn at_default_cost<'a>(
+    measure: &'a Measure,
+    default: &Fallback,
+) -> Result<Cow<'a, Measure>, Refusal> {
+    if !is_bare(measure) {
+        return Ok(Cow::Borrowed(measure));
+    }
+    let text = &measure.clause.text;
+    let cost = default.cost.as_ref().ok_or_else(|| no_mechanism(text))?;
+    let mut measure = measure.clone();
+    match cost {
+        StatedCost::Epsilon(epsilon) => measure.clause.parameters.epsilon = Some(epsilon.clone()),
+        StatedCost::Rho(rho) => measure.clause.parameters.rho = Some(rho.clone()),
+    }
+    Ok(Cow::Owned(measure))
 }
 
 /// True if a group with this many units comes out, except with probability `beta`.
@@ -207,8 +226,10 @@ impl Costs<'_> {
     fn paid_by(&self, payer: usize, measure: &Measure) -> Result<Calibrated, Refusal> {
         let accounts = self.accounts;
         let parameters = &measure.clause.parameters;
-        let by_rho =
-            matches!(measure.clause.mechanism, MechanismName::Gaussian | MechanismName::Auto);
+        let by_rho = matches!(
+            measure.clause.mechanism,
+            MechanismName::Gaussian | MechanismName::Auto | MechanismName::Default
+        );
         if let (Some(rho), Some(delta), true) = (&parameters.rho, &parameters.delta, by_rho) {
             return self.of_concentrated(payer, measure, rho, delta);
         }

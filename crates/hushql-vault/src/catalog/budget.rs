@@ -162,7 +162,8 @@ impl Budget {
     /// # Errors
     /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount,
     /// an ε limit of 0, a δ limit of 1 or more, a default above the maximum or the limit or below
-    /// the minimum, a minimum above the maximum or the limit, or a ρ where ε is counted.
+    /// the minimum, a default δ where the limit has none, a minimum above the maximum or the limit,
+    /// or a ρ where ε is counted.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), CatalogError> {
         self.check_without_limit()?;
@@ -170,6 +171,9 @@ impl Budget {
         let above = |small: Option<i64>, large: i64| small.is_some_and(|small| small > large);
         let PerQuery { default_delta, min, .. } = self.per_query;
         let default = self.per_query.default_in(self.limit.notion);
+        if default_delta.is_some() && self.limit.atto_delta == 0 {
+            return refuse("default_delta needs a delta in LIMIT, out of which it is paid");
+        }
         if above(default, self.limit.nano) || above(default_delta, self.limit.atto_delta) {
             return refuse("the default per query is above the limit");
         }

@@ -9,6 +9,7 @@
 //! | `declared` | adult, users, orders with units, domains and budgets; regions public; secrets undeclared |
 //! | `bare` | the same without domains |
 //! | `tight` | the same with small budgets: adult in ε with a default, users in ρ, orders by ZCDP |
+//! | `defaults` | `bare` with an ε and a δ for queries that state none |
 //! | `linked` | people, purchases, lines, payments along links; strangers apart; parts public |
 //! | `odd` | one table of every type; a person is a text |
 
@@ -63,6 +64,10 @@ const SMALL: &str = "
     CREATE PRIVACY BUDGET adult FOR adult LIMIT (epsilon=2, delta=1e-6) PER QUERY (default=0.1, max=0.5);
     CREATE PRIVACY BUDGET users FOR users LIMIT (rho=0.01, delta=1e-6) PER QUERY (max_rho=0.005);
     CREATE PRIVACY BUDGET orders FOR orders LIMIT (epsilon=1, delta=1e-6) ACCOUNTANT ZCDP;";
+const DEFAULTS: &str = "
+    CREATE PRIVACY BUDGET adult FOR adult LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=1, default_delta=1e-9);
+    CREATE PRIVACY BUDGET users FOR users LIMIT (rho=1000000, delta=0.5) PER QUERY (default_rho=0.5, default_delta=1e-9);
+    CREATE PRIVACY BUDGET orders FOR orders LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=1, default_delta=1e-9);";
 const DOMAINS: &str = "
     ALTER TABLE adult ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 120);
     ALTER TABLE adult ALTER COLUMN hours_per_week SET PRIVACY DOMAIN BETWEEN (0, 99);
@@ -107,6 +112,7 @@ pub fn declared(
     match catalog {
         "declared" => (tables(whole), vec![UNITS, DOMAINS, LARGE]),
         "bare" => (tables(whole), vec![UNITS, LARGE]),
+        "defaults" => (tables(whole), vec![UNITS, DEFAULTS]),
         "tight" => (tables(whole), vec![UNITS, DOMAINS, SMALL]),
         "linked" => (linked(whole), vec![LINKS]),
         "odd" => (odd(whole), vec![ODD]),

@@ -19,6 +19,7 @@ use crate::dialect::{
 
 pub(crate) mod input_columns;
 pub(crate) mod lookup;
+pub(crate) mod read_calls;
 
 /// A release's clause with its call in the plan.
 #[derive(Debug, Clone)]

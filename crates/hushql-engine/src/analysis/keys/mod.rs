@@ -8,6 +8,7 @@ pub(crate) mod candidate_keys;
 pub(crate) mod choice_target;
 pub(crate) mod coverage;
 pub(crate) mod cuts;
+pub(crate) mod default_delta;
 pub(crate) mod equal;
 pub(crate) mod grain;
 pub(crate) mod group_keys;
