@@ -52,6 +52,11 @@ impl Share {
         Self { of: 1, turn: 0, items: 0 }
     }
 
+    /// Whether this is every item.
+    pub const fn is_whole(&self) -> bool {
+        self.of == 1
+    }
+
     /// Whether the next item is taken.
     pub fn takes_next(&mut self) -> bool {
         self.items += 1;

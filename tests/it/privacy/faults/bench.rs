@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use super::shim::{self, Call, Fault};
 use crate::contract::program::{Run, Study};
+use crate::seed::Share;
 
 /// What every statement of these tests costs, in units of the ledger.
 pub const ONE: i64 = 1_000_000_000;
@@ -252,6 +253,21 @@ fn catalog(vault: &Vault) -> Result<Arc<Catalog>, VaultError> {
     looks.next().unwrap_or_else(|| vault.catalog())
 }
 
+/// The kinds of calls that change a file.
+pub const CHANGES: [&str; 4] = ["write", "sync", "truncate", "unlink"];
+
+/// A share of the faults at each call of these kinds, from the write lock of the charge on.
+pub fn from_the_charge(calls: &[Call], kinds: &[&str], mut share: Share) -> Vec<Case> {
+    let faults = [Fault::Kill, Fault::KillHalf, Fault::KillAfter, Fault::Eio, Fault::EnospcOn];
+    let first = calls.iter().position(|call| call.is("write", 'j')).unwrap();
+    let hit = |call: &&Call| call.number > 0 && kinds.contains(&call.name.as_str());
+    let cases = calls[first..].iter().filter(hit).flat_map(|call| {
+        let hits = faults.into_iter().filter(|fault| fault.hits(call));
+        hits.map(|fault| Case { at: call.number, fault }).collect::<Vec<_>>()
+    });
+    cases.filter(|_| share.takes_next()).collect()
+}
+
 /// How many charges a vault holds; what is spent says the same.
 #[track_caller]
 pub fn charges(vault: &Vault) -> usize {
@@ -291,6 +307,14 @@ impl Tally {
 
     pub fn of(&self, what: &str) -> usize {
         self.0.lock().unwrap().get(what).copied().unwrap_or_default()
+    }
+
+    /// Every way in which it can end was seen; by a sample, more than one.
+    pub fn saw(&self, cases: &[Case], is_whole: bool, ends: &[&str]) {
+        println!("{} faults: {self:?}", cases.len());
+        let never: Vec<_> = ends.iter().filter(|end| self.of(end) == 0).collect();
+        let missed = if is_whole { 0 } else { ends.len() - 2 };
+        assert!(never.len() <= missed, "never {never:?}: {self:?}");
     }
 }
 

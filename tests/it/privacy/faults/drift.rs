@@ -3,8 +3,8 @@
 
 use hushql_vault::ledger::Vault;
 
-use super::bench::{Bench, Case, Tally, each};
-use super::shim::{Call, Fault};
+use super::bench::{Bench, CHANGES, Case, Tally, each, from_the_charge};
+use crate::seed::Share;
 
 const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits";
 const SENTENCE: &str = "a query was charged and failed on them";
@@ -39,6 +39,16 @@ fn inspect(bench: &Bench, case: Case, tally: &Tally) {
 
 #[test]
 fn a_drift_is_noted_behind_its_charge() {
+    faults(Share::one_in(2));
+}
+
+#[test]
+#[ignore = "long: a minute"]
+fn a_drift_is_noted_whatever_fails() {
+    faults(Share::all());
+}
+
+fn faults(share: Share) {
     let bench = Bench::new(&["@", "--analyst", "lab", "-c", COUNT]);
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.csv"), "id,cost\n1,2\n").unwrap();
@@ -51,23 +61,9 @@ fn a_drift_is_noted_behind_its_charge() {
     std::fs::write(folder.path().join("b.csv"), "id,price\n1,2\n").unwrap();
     let (outcome, calls) = bench.calls(bench.copy());
     assert_eq!(held(&bench.open(&outcome.vault).unwrap()), (2, 1), "{outcome:?}");
-    // From the write lock of the charge on.
-    let first = calls.iter().position(|call| call.is("write", 'j')).unwrap();
-    let changes = ["write", "sync", "truncate", "unlink"];
-    let hit = |call: &&Call| call.number > 0 && changes.contains(&call.name.as_str());
-    let faults = [Fault::Kill, Fault::KillHalf, Fault::KillAfter, Fault::Eio, Fault::EnospcOn];
-    let cases: Vec<Case> = calls[first..]
-        .iter()
-        .filter(hit)
-        .flat_map(|call| {
-            let hits = faults.into_iter().filter(|fault| fault.hits(call));
-            hits.map(|fault| Case { at: call.number, fault }).collect::<Vec<_>>()
-        })
-        .collect();
+    let whole = share.is_whole();
+    let cases = from_the_charge(&calls, &CHANGES, share);
     let tally = Tally::default();
     each(&cases, |case| inspect(&bench, *case, &tally));
-    println!("{} faults: {tally:?}", cases.len());
-    for what in ["1 0", "2 0", "2 1"] {
-        assert!(tally.of(what) > 0, "never {what}: {tally:?}");
-    }
+    tally.saw(&cases, whole, &["1 0", "2 0", "2 1"]);
 }

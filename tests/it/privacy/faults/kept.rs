@@ -4,8 +4,8 @@
 use hushql_vault::ledger::Vault;
 use rusqlite::Connection;
 
-use super::bench::{Bench, Case, Tally, each};
-use super::shim::{Call, Fault};
+use super::bench::{Bench, CHANGES, Case, Tally, each, from_the_charge};
+use crate::seed::Share;
 
 const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > 35";
 
@@ -62,31 +62,27 @@ fn inspect(bench: &Bench, case: Case, tally: &Tally) {
 
 #[test]
 fn a_draw_is_kept_behind_its_charge_and_before_it_is_shown() {
+    faults(Share::one_in(2));
+}
+
+#[test]
+#[ignore = "long: a minute"]
+fn a_draw_is_kept_whatever_fails() {
+    faults(Share::all());
+}
+
+fn faults(share: Share) {
     let bench = Bench::new(&["@", "--analyst", "lab", "-c", COUNT]);
     bench.declare("ALTER TABLE people REFRESH; ALTER PRIVACY BUDGET b SET REPLAY (ALL)");
     let (outcome, calls) = bench.calls(bench.copy());
     outcome.run.says(0, &["cost ε = 1"]);
     assert_eq!(held(&bench.open(&outcome.vault).unwrap(), &outcome.vault), (3, 1));
-    // From the write lock of the charge on.
-    let first = calls.iter().position(|call| call.is("write", 'j')).unwrap();
-    let changes = ["write", "sync", "truncate", "unlink", "entropy"];
-    let hit = |call: &&Call| call.number > 0 && changes.contains(&call.name.as_str());
-    let faults = [Fault::Kill, Fault::KillHalf, Fault::KillAfter, Fault::Eio, Fault::EnospcOn];
-    let cases: Vec<Case> = calls[first..]
-        .iter()
-        .filter(hit)
-        .flat_map(|call| {
-            let hits = faults.into_iter().filter(|fault| fault.hits(call));
-            hits.map(|fault| Case { at: call.number, fault }).collect::<Vec<_>>()
-        })
-        .collect();
+    let whole = share.is_whole();
+    let cases = from_the_charge(&calls, &[&CHANGES[..], &["entropy"]].concat(), share);
     let tally = Tally::default();
     each(&cases, |case| inspect(&bench, *case, &tally));
-    println!("{} faults: {tally:?}", cases.len());
-    for what in ["(1, 0) silent", "(2, 0) shown", "(2, 0) silent", "(3, 1) shown", "(3, 1) silent"]
-    {
-        assert!(tally.of(what) > 0, "never {what}: {tally:?}");
-    }
+    let ends = ["(1, 0) silent", "(2, 0) shown", "(2, 0) silent", "(3, 1) shown", "(3, 1) silent"];
+    tally.saw(&cases, whole, &ends);
 }
 
 /// A time that cannot be is said, and nothing is charged, kept or declared under it.
