@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let arguments = cli::Arguments::parse();
     match arguments.cluster {
         Some(_) => handed_over(),
-        None => cli::run(arguments, &Ok),
+        None => ExitCode::from(cli::run(arguments, &Ok)),
     }
 }
 

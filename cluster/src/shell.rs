@@ -32,10 +32,11 @@ fn main() -> ExitCode {
     let parsed = cli::Arguments::from_arg_matches(&command.get_matches());
     let arguments = parsed.unwrap_or_else(|usage| usage.exit());
     let cluster = arguments.cluster.clone();
-    cli::run(arguments, &|builder| match &cluster {
+    let status = cli::run(arguments, &|builder| match &cluster {
         Some(keys) => placed(builder, keys).map_err(|problem| format!("--cluster: {problem}")),
         None => Ok(builder),
-    })
+    });
+    ExitCode::from(status)
 }
 
 /// The builder of an engine on the workers of these keys. All of them must respond.

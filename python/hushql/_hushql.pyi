@@ -12,6 +12,8 @@ _Given = Answer | tuple[str, str] | str
 
 __version__: str
 
+def run_program(arguments: Sequence[str]) -> int: ...
+
 class _Digits(Protocol):
     """A decimal by its digits."""
 

@@ -9,6 +9,7 @@
 //!     sql, asql, %%hush                              running              a task of Tokio, which the GIL does not stop
 //!     Answer                                         answer               Answer
 //!     Error, Refused, …                              errors               Error
+//!     the command hushql                             program              the program
 //! ```
 
 use pyo3::prelude::*;
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 mod answer;
 mod errors;
 mod open_vault;
+mod program;
 mod running;
 mod session;
 mod tables;
@@ -42,6 +44,7 @@ mod _hushql {
         // of the process.
         std::panic::set_hook(Box::new(|_| ()));
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("run_program", wrap_pyfunction!(crate::program::run_program, module)?)?;
         module.add("_panics", wrap_pyfunction!(crate::running::panics, module)?)
     }
 }

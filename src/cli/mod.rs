@@ -40,13 +40,14 @@ mod table;
 mod terminate;
 mod view;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 #[cfg(feature = "serve")]
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::thread;
 
+use clap::Parser;
 use hushql::{Engine, EngineBuilder, Error, Output, Resources, Session, VaultFile};
 use hushql_vault::ledger::{Vault, VaultError};
 use tokio::runtime::{Builder, Runtime};
@@ -62,19 +63,37 @@ use self::repl::Start;
 /// would map and unmap that one on every core each time that a waiting statement continues.
 const STACK: usize = 96 << 20;
 
+/// The exit status after an error.
+const FAILED: u8 = 1;
+
 /// Decides where the private parts of statements run. It gets the builder of each engine that opens
 /// a vault for queries, and returns the builder to use, or an error sentence. It is called within
 /// the runtime.
 pub type Placing<'a> = &'a (dyn Fn(EngineBuilder) -> Result<EngineBuilder, String> + Sync);
 
-/// Runs the task that the arguments describe.
-pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
+/// Runs the program as a function, for a process that is another program: `arguments` begin with
+/// the program's name. Returns the exit status. Arguments that cannot be read, `--help` and
+/// `--version` print and end the process, as they do in a program of its own. There are no workers.
+pub fn run_within(arguments: Vec<OsString>) -> u8 {
+    let arguments = Arguments::parse_from(arguments);
+    if arguments.cluster.is_some() {
+        let sentence = "error: --cluster needs hushql-cluster, which is built from the source: \
+                        cargo build --release -p hushql-cluster";
+        Printer::new(Format::Table, false).warn(sentence);
+        return FAILED;
+    }
+    run(arguments, &Ok)
+}
+
+/// Runs the task that the arguments describe, and returns the exit status. Arguments that cannot be
+/// combined end the process with a usage message.
+pub fn run(arguments: Arguments, placed: Placing<'_>) -> u8 {
     print::silence_panics();
     let settings = match config::read() {
         Ok(settings) => settings,
         Err(failure) => {
             Printer::new(Format::Table, false).warn(&failure.text());
-            return ExitCode::from(failure.exit_status());
+            return failure.exit_status();
         }
     };
     let (task, style, allowed) = match arguments.into_task(config::analyst(&settings)) {
@@ -100,16 +119,16 @@ pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
     };
     let Ok(result) = on_deep_stack(work) else {
         print::panicked();
-        return ExitCode::FAILURE;
+        return FAILED;
     };
     match result {
-        Ok(status) => ExitCode::from(status),
+        Ok(status) => status,
         // The reader of the output has gone, and the output cost nothing, so no message is needed.
-        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) if failure.is_broken_pipe() => 0,
         Err(failure) => {
             // If this message cannot be written either, the exit status still reports the failure.
             let _ = printer.last(&failure);
-            ExitCode::from(failure.exit_status())
+            failure.exit_status()
         }
     }
 }
