@@ -25,6 +25,7 @@ use crate::visible::{self, rounded};
 
 mod accuracy;
 mod consistent_notes;
+pub(crate) mod file_answer;
 mod receipt;
 
 use consistent_notes::consistent_notes;

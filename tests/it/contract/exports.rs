@@ -1,7 +1,14 @@
 //! Answers in files: by owners anywhere, by analysts in their export folder alone.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, Float64Type};
+use arrow::ipc::reader::FileReader;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::program::{Run, Study};
 
@@ -31,7 +38,12 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn answers_are_written_in_every_format() {
     let study = study();
-    for (name, starts) in [("a.csv", "city,n\n"), ("a.json", "{\"city\":"), ("a.parquet", "PAR1")] {
+    for (name, starts) in [
+        ("a.csv", "city,n\n"),
+        ("a.json", "{\"city\":"),
+        ("a.parquet", "PAR1"),
+        ("a.arrow", "ARROW1"),
+    ] {
         let run = copied(&study, name);
         run.says(0, &["cost ε = 1"]);
         assert!(run.out.contains(name), "{run:?}");
@@ -46,10 +58,98 @@ fn answers_are_written_in_every_format() {
             "COPY (SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > 50) TO 'of owner.parquet';
              COPY (SELECT 1 AS x WHERE FALSE) TO 'empty.csv';
              CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'of owner.parquet';
-             ALTER TABLE t SET PUBLIC; SELECT n FROM t",
+             ALTER TABLE t SET PUBLIC; SELECT n FROM t;
+             COPY t TO 'again.arrow';
+             CREATE EXTERNAL TABLE u STORED AS ARROW LOCATION 'again.arrow';
+             ALTER TABLE u SET PUBLIC; SELECT n FROM u",
         )
         .says(0, &[]);
     assert_eq!(fs::read_to_string(study.path("empty.csv")).unwrap(), "x\n");
+}
+
+/// The schema and the rows of a Parquet or Arrow file, and what its metadata says.
+fn read(path: &Path) -> (RecordBatch, BTreeMap<String, String>) {
+    let file = fs::File::open(path).unwrap();
+    let mut said = BTreeMap::new();
+    let (schema, batches) = if path.extension().is_some_and(|end| end == "parquet") {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let entries = builder.metadata().file_metadata().key_value_metadata().unwrap();
+        said.extend(entries.iter().map(|one| (one.key.clone(), one.value.clone().unwrap())));
+        let schema = builder.schema().clone();
+        assert!(
+            said.iter()
+                .all(|(key, _)| key == "ARROW:schema" || schema.metadata().contains_key(key))
+        );
+        (schema, builder.build().unwrap().collect::<Result<Vec<_>, _>>().unwrap())
+    } else {
+        let reader = FileReader::try_new(file, None).unwrap();
+        said.extend(reader.schema().metadata().clone());
+        (reader.schema(), reader.collect::<Result<Vec<_>, _>>().unwrap())
+    };
+    said.retain(|key, _| key.starts_with("hushql."));
+    (concat_batches(&schema, &batches).unwrap(), said)
+}
+
+/// A file of Parquet or Arrow says what its answer cost and how accurate it is, and has the ± of
+/// each number where that is asked for.
+#[test]
+fn files_hold_types_errors_and_receipts() {
+    let study = study();
+    let sql = "SELECT city, LAPLACE(eps=1) COUNT(*) AS n, LAPLACE(eps=1) AVG(age) AS age, CAST(NULL AS DATE) AS day \
+               FROM people GROUP BY city";
+    for name in ["e.parquet", "e.arrow"] {
+        let copy = format!("COPY ({sql}) TO '{name}' OPTIONS ('errors' 'true')");
+        study.lab(&copy).says(0, &[]);
+        let (rows, said) = read(&study.path("out").join(name));
+        let schema = rows.schema();
+        let columns: Vec<(&str, &DataType)> =
+            schema.fields().iter().map(|f| (f.name().as_str(), f.data_type())).collect();
+        let expected = [
+            ("city", &DataType::Utf8),
+            ("n", &DataType::Int64),
+            ("n_error", &DataType::Float64),
+            ("age", &DataType::Float64),
+            ("age_error", &DataType::Float64),
+            ("day", &DataType::Date32),
+        ];
+        assert_eq!(columns, expected, "{name}");
+        let numbers = |column: usize| rows.column(column).as_primitive::<Float64Type>().clone();
+        assert!(numbers(2).iter().all(|error| error == Some(3.0)), "{rows:?}");
+        // Each mean has a ± of its own, which is not that of the counts.
+        let is_own = |error: f64| error > 0.0 && (error - 3.0).abs() > 0.001;
+        assert!(numbers(4).iter().flatten().all(is_own), "{rows:?}");
+        assert_eq!(rows.column(5).null_count(), rows.num_rows());
+        assert!(said.contains_key("hushql.charge"), "{name}: {said:?}");
+        let accuracy = said.get("hushql.accuracy").map_or("", String::as_str);
+        assert!(accuracy.contains("n: ± 3"), "{said:?}");
+        assert_eq!(said.get("hushql.cost").map(String::as_str), Some("ε = 2"), "{said:?}");
+        // What is left changes with each charge, and is no property of the answer.
+        assert!(!said.values().any(|text| text.contains("left")), "{said:?}");
+    }
+    // The errors as columns of texts.
+    let copy = format!("COPY ({sql}) TO 'e.csv' OPTIONS ('errors' 'true')");
+    study.lab(&copy).says(0, &[]);
+    let csv = fs::read_to_string(study.path("out/e.csv")).unwrap();
+    assert!(csv.starts_with("city,n,n_error,age,age_error,day\n"), "{csv}");
+    assert!(csv.lines().nth(1).is_some_and(|line| line.contains(",3.0,")), "{csv}");
+    // An answer of public rows was not charged, and has no ±.
+    study.owner("COPY (SELECT 'a' AS x) TO 'public.arrow' OPTIONS (errors TRUE)").says(0, &[]);
+    let (rows, said) = read(&study.path("public.arrow"));
+    assert_eq!((rows.num_columns(), said.len()), (1, 0), "{said:?}");
+}
+
+/// A column with the name of another one's errors is refused before the charge.
+#[test]
+fn names_of_errors_are_not_taken_twice() {
+    let study = study();
+    let before = study.spent();
+    let sql = "SELECT LAPLACE(eps=1) COUNT(*) AS n, LAPLACE(eps=1) AVG(age) AS n_error FROM people";
+    let copy = |options: &str| study.lab(&format!("COPY ({sql}) TO 'a.csv' {options}"));
+    copy("OPTIONS ('errors' 'true')").says(1, &["a column is called n_error", "with AS"]);
+    copy("OPTIONS ('header' 'true')").says(1, &["COPY has one option"]);
+    assert_eq!(study.spent(), before);
+    assert!(names(&study.path("out")).is_empty());
+    copy("OPTIONS ('errors' 'false')").says(0, &["cost ε = 2"]);
 }
 
 /// Whatever the name is: it is refused before the charge, and nothing is made outside of the
@@ -73,7 +173,7 @@ fn names_lead_nowhere_else() {
     ] {
         copied(&study, name).says(3, &["HQ003"]);
     }
-    copied(&study, "a.txt").says(1, &["ends with .csv"]);
+    copied(&study, "a.txt").says(1, &["ends with .csv, .json, .parquet or .arrow"]);
     copied(&study, &format!("{}.csv", "a".repeat(300))).says(3, &["HQ003"]);
     assert_eq!((study.spent(), names(study.folder())), before);
     assert!(names(&study.path("out")).is_empty());

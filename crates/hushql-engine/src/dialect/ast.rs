@@ -12,7 +12,7 @@ use super::declaration::{Declaration, ReleaseTableChange, Show};
 pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause};
 pub use super::markers::{candidate_marker, candidate_of, marked, marker};
 use super::synthetic_options::{SyntheticMethod, SyntheticOptions};
-use crate::dialect::copy_format::CopyFormat;
+use crate::dialect::copy_format::CopyTarget;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon};
 use crate::refusal::Refusal;
@@ -32,14 +32,12 @@ pub enum Statement {
     },
     /// `EXPLAIN query`: DataFusion's plan, for public tables.
     Explain(QueryStatement),
-    /// `COPY (query) TO 'path'`: the answer in a file.
+    /// `COPY (query) TO 'path' [OPTIONS ('errors' 'true')]`: the answer in a file.
     Copy {
         /// The query.
         query: Box<QueryStatement>,
-        /// The path, as written.
-        path: String,
-        /// The format that the path's ending names.
-        format: CopyFormat,
+        /// Where its answer goes.
+        to: CopyTarget,
     },
     /// `CREATE RELEASE TABLE [IF NOT EXISTS] name AS query`: the answer in the vault, as a table.
     CreateReleaseTable {

@@ -1,10 +1,21 @@
 //! The formats of files into which answers are written.
 //!
 //! ```text
-//! 'cities.csv' → CSV        'cities.parquet' → PARQUET        'cities' → none
+//! 'cities.csv' → CSV    'cities.parquet' → PARQUET    'cities.arrow' → ARROW    'cities' → none
 //! ```
 
 use std::fmt;
+
+/// A file that is written, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyTarget {
+    /// The path, as written.
+    pub path: String,
+    /// The format that the path's ending names.
+    pub format: CopyFormat,
+    /// True if a column `x_error` follows each column x whose numbers have a ±.
+    pub errors: bool,
+}
 
 /// The format of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +26,8 @@ pub enum CopyFormat {
     Json,
     /// Apache Parquet.
     Parquet,
+    /// A file of Arrow (its IPC format, also called Feather 2).
+    Arrow,
 }
 
 impl CopyFormat {
@@ -26,6 +39,7 @@ impl CopyFormat {
             "csv" => Some(Self::Csv),
             "json" => Some(Self::Json),
             "parquet" => Some(Self::Parquet),
+            "arrow" => Some(Self::Arrow),
             _ => None,
         }
     }
@@ -37,6 +51,7 @@ impl fmt::Display for CopyFormat {
             Self::Csv => "CSV",
             Self::Json => "JSON",
             Self::Parquet => "PARQUET",
+            Self::Arrow => "ARROW",
         })
     }
 }

@@ -128,23 +128,7 @@ fn create_table(parser: &mut Parser, replace: bool) -> Result<Declaration, Parse
     };
     expect_word(parser, "LOCATION")?;
     let location = parser.parse_literal_string()?;
-    let mut options = Vec::new();
-    if take_word(parser, "OPTIONS") {
-        parser.expect_token(&Token::LParen)?;
-        loop {
-            let key = match parser.peek_token().token {
-                Token::SingleQuotedString(_) => parser.parse_literal_string()?,
-                _ => name(parser)?,
-            };
-            let _ = parser.consume_token(&Token::Eq);
-            let value = literal(parser)?;
-            options.push((key.to_lowercase(), value.text().unwrap_or_default()));
-            if !parser.consume_token(&Token::Comma) {
-                parser.expect_token(&Token::RParen)?;
-                break;
-            }
-        }
-    }
+    let options = options(parser)?;
     Ok(Declaration::CreateTable {
         name: table,
         columns,
@@ -154,6 +138,29 @@ fn create_table(parser: &mut Parser, replace: bool) -> Result<Declaration, Parse
         options,
         taken,
     })
+}
+
+/// `OPTIONS ('delimiter' ';', has_header TRUE)`: lower-case names with the texts of their values.
+/// Empty if the next word is another one.
+pub(super) fn options(parser: &mut Parser) -> Result<Vec<(String, String)>, ParserError> {
+    let mut options = Vec::new();
+    if !take_word(parser, "OPTIONS") {
+        return Ok(options);
+    }
+    parser.expect_token(&Token::LParen)?;
+    loop {
+        let key = match parser.peek_token().token {
+            Token::SingleQuotedString(_) => parser.parse_literal_string()?,
+            _ => name(parser)?,
+        };
+        let _ = parser.consume_token(&Token::Eq);
+        let value = literal(parser)?;
+        options.push((key.to_lowercase(), value.text().unwrap_or_default()));
+        if !parser.consume_token(&Token::Comma) {
+            parser.expect_token(&Token::RParen)?;
+            return Ok(options);
+        }
+    }
 }
 
 /// `(year INT, name)`, which follows PARTITIONED BY.

@@ -93,7 +93,7 @@ pub use ast::candidate_of;
 pub use ast::marked;
 pub use ast::marker;
 pub use ast::{Joint, Spread};
-pub use copy_format::CopyFormat;
+pub use copy_format::{CopyFormat, CopyTarget};
 pub use error::DialectError;
 pub use literal::Literal;
 pub use password::Password;

@@ -17,14 +17,15 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use tokio::runtime::Handle;
 
+use crate::answer::file_answer::{error_name, file_metadata, with_error_columns};
 use crate::answer::{Answer, Head};
 use crate::catalog::quoted;
-use crate::dialect::{CopyFormat, QueryStatement};
+use crate::dialect::{CopyFormat, CopyTarget, QueryStatement};
 use crate::engine::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::target::folder::TargetFolder;
-use crate::exec::target::{TargetFile, unknown_to};
+use crate::exec::target::{FileContents, TargetFile, unknown_to};
 use crate::owner::exports::overlap;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
@@ -36,15 +37,18 @@ impl Session {
     pub(super) async fn copied(
         &self,
         query: QueryStatement,
-        (path, format): (&str, CopyFormat),
+        to: &CopyTarget,
         clock: &Clock,
     ) -> Result<Answer, Error> {
+        let path = to.path.as_str();
         let target = self.target(path, "COPY (query) TO 'answer.csv'")?;
-        self.fits(&query, format, clock).await?;
-        let (head, batches) = self.answer(query, None, clock).await?.into_parts();
-        let charged = if head.receipt.is_some() { ", and is charged" } else { "" };
-        let written = target.write(&head.schema, &batches, format);
+        self.fits(&query, to, clock).await?;
+        let answer = self.answer(query, None, clock).await?;
+        let charged = if answer.receipt().is_some() { ", and is charged" } else { "" };
+        let written = contents(&answer, to.errors);
+        let written = written.and_then(|contents| target.write(&contents, to.format));
         written.map_err(|error| unwritten(path, charged, error))?;
+        let (head, batches) = answer.into_parts();
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let columns: [(&str, ArrayRef); 2] = [
             ("file", Arc::new(StringArray::from(vec![path]))),
@@ -88,11 +92,12 @@ impl Session {
         Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
     }
 
-    /// Refuses a query before its charge if the format lacks a type for one of its columns.
+    /// Refuses a query before its charge if the format lacks a type for one of its columns, or if
+    /// a column of errors has the name of another column.
     async fn fits(
         &self,
         query: &QueryStatement,
-        format: CopyFormat,
+        to: &CopyTarget,
         clock: &Clock,
     ) -> Result<(), Error> {
         let (session, state, query) = (self.clone(), self.state(clock), query.clone());
@@ -102,7 +107,10 @@ impl Session {
             Attempts::at(ready).map(|ready| ready.quoted().schema)
         });
         let schema = planned.await?;
-        fits(format, &schema)
+        if to.errors {
+            error_names_are_free(&schema)?;
+        }
+        fits(to.format, &schema)
     }
 
     /// A new file; `example` shows a name that an analyst may write.
@@ -215,7 +223,8 @@ impl AnswerFile {
     /// is then removed.
     pub fn parquet(self, answer: &Answer) -> Result<(), Error> {
         let Self { target, path, session } = self;
-        let written = target.write(&answer.schema(), answer.batches(), CopyFormat::Parquet);
+        let written = contents(answer, false)
+            .and_then(|contents| target.write(&contents, CopyFormat::Parquet));
         session.told(written.map_err(|error| unwritten(&path, "", error)))
     }
 }
@@ -224,13 +233,37 @@ fn fits(format: CopyFormat, schema: &Schema) -> Result<(), Error> {
     unknown_to(format, schema).map_or(Ok(()), |field| {
         let (name, its_type) = (visible::line(field.name()), sql_type(field.data_type()));
         let (format, others) = match format {
-            CopyFormat::Csv => ("CSV", ".json or .parquet"),
-            CopyFormat::Json => ("JSON", ".csv or .parquet"),
-            CopyFormat::Parquet => ("Parquet", ".csv or .json"),
+            CopyFormat::Csv => ("CSV", ".json, .parquet or .arrow"),
+            CopyFormat::Json => ("JSON", ".csv, .parquet or .arrow"),
+            CopyFormat::Parquet => ("Parquet", ".csv, .json or .arrow"),
+            CopyFormat::Arrow => ("Arrow", ".csv, .json or .parquet"),
         };
         Err(Error::catalog(format!(
             "{format} has no type for the column {name} ({its_type}): write CAST({} AS VARCHAR), or a name that ends with {others}",
             quoted(&name)
+        )))
+    })
+}
+
+/// What a file holds of an answer.
+fn contents(answer: &Answer, errors: bool) -> io::Result<FileContents> {
+    let (schema, batches) = match errors {
+        true => with_error_columns(answer).map_err(io::Error::other)?,
+        false => (answer.schema(), answer.batches().to_vec()),
+    };
+    Ok(FileContents { schema, batches, metadata: file_metadata(answer) })
+}
+
+/// Refuses columns among which one has the name that the errors of another one would have.
+fn error_names_are_free(schema: &Schema) -> Result<(), Error> {
+    let taken = schema.fields().iter().find_map(|field| {
+        let name = error_name(field.name());
+        schema.fields().iter().any(|other| *other.name() == name).then_some(name)
+    });
+    taken.map_or(Ok(()), |name| {
+        Err(Error::catalog(format!(
+            "a column is called {}, as the errors of another one would be: name it otherwise, with AS",
+            visible::line(&name)
         )))
     })
 }

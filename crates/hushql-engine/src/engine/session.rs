@@ -164,8 +164,8 @@ impl Session {
     pub(super) async fn run(&self, statement: Statement, clock: &Clock) -> Result<Output, Error> {
         match statement {
             Statement::Query(query) => self.answer(query, None, clock).await.map(Output::Answer),
-            Statement::Copy { query, path, format } => {
-                self.copied(*query, (&path, format), clock).await.map(Output::Answer)
+            Statement::Copy { query, to } => {
+                self.copied(*query, &to, clock).await.map(Output::Answer)
             }
             Statement::CreateReleaseTable { name, if_not_exists, query } => {
                 self.kept((name, if_not_exists), *query, clock).await

@@ -16,14 +16,41 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, new_null_array};
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::writer::FileWriter;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::metadata::KeyValue;
+use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::dialect::CopyFormat;
 use crate::exec::target::csv_json::{csv, json};
 use crate::exec::target::folder::TargetFolder;
+
+/// What a file holds.
+#[derive(Debug)]
+pub(crate) struct FileContents {
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Vec<RecordBatch>,
+    /// Texts by their names, which Parquet and Arrow keep beside the rows. CSV and JSON have no
+    /// place for them.
+    pub(crate) metadata: Vec<(String, String)>,
+}
+
+impl FileContents {
+    fn write(&self, to: impl Write + Send, format: CopyFormat) -> io::Result<()> {
+        let Self { schema, batches, metadata: _ } = self;
+        match format {
+            CopyFormat::Csv => csv(to, schema, batches).map_err(io::Error::other),
+            CopyFormat::Json => json(to, batches).map_err(io::Error::other),
+            CopyFormat::Parquet => parquet(to, self).map_err(io::Error::other),
+            CopyFormat::Arrow => arrow_file(to, self).map_err(io::Error::other),
+        }
+    }
+}
 
 /// A new file for an answer, or for texts one after another. It is removed unless something was
 /// written.
@@ -54,21 +81,10 @@ impl TargetFile {
     ///
     /// # Errors
     /// Those of the file system, and of a type that the format lacks; the file is then removed.
-    pub(crate) fn write(
-        mut self,
-        schema: &SchemaRef,
-        batches: &[RecordBatch],
-        format: CopyFormat,
-    ) -> io::Result<()> {
+    pub(crate) fn write(mut self, contents: &FileContents, format: CopyFormat) -> io::Result<()> {
         let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
         let mut writer = BufWriter::new(file);
-        match format {
-            CopyFormat::Csv => csv(&mut writer, schema, batches).map_err(io::Error::other)?,
-            CopyFormat::Json => json(&mut writer, batches).map_err(io::Error::other)?,
-            CopyFormat::Parquet => {
-                parquet(&mut writer, schema, batches).map_err(io::Error::other)?
-            }
-        }
+        contents.write(&mut writer, format)?;
         writer.flush()?;
         drop(writer);
         file.sync_all()?;
@@ -115,23 +131,56 @@ pub(crate) fn unknown_to(format: CopyFormat, schema: &Schema) -> Option<&FieldRe
         let values = new_null_array(field.data_type(), 1);
         let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![nullable])), vec![values]);
         batch.is_ok_and(|batch| {
-            let (schema, batches) = (batch.schema(), [batch]);
-            match format {
-                CopyFormat::Csv => csv(io::sink(), &schema, &batches).is_ok(),
-                CopyFormat::Json => json(io::sink(), &batches).is_ok(),
-                CopyFormat::Parquet => parquet(io::sink(), &schema, &batches).is_ok(),
-            }
+            let (schema, metadata) = (batch.schema(), Vec::new());
+            let contents = FileContents { schema, batches: vec![batch], metadata };
+            contents.write(io::sink(), format).is_ok()
         })
     };
     schema.fields().iter().find(|field| !takes(field))
 }
 
-fn parquet(
-    to: impl Write + Send,
-    schema: &SchemaRef,
-    batches: &[RecordBatch],
-) -> Result<(), ParquetError> {
-    let mut writer = ArrowWriter::try_new(to, schema.clone(), None)?;
+fn parquet(to: impl Write + Send, contents: &FileContents) -> Result<(), ParquetError> {
+    let (schema, batches) = plain_texts(contents)?;
+    let entry = |(key, value): &(String, String)| KeyValue::new(key.clone(), value.clone());
+    // Readers of Arrow find the texts in the schema, others among the entries of the file.
+    let metadata = contents.metadata.iter().map(entry).collect();
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(metadata)).build();
+    let mut writer = ArrowWriter::try_new(to, schema, Some(properties))?;
     batches.iter().try_for_each(|batch| writer.write(batch))?;
     writer.close().map(drop)
+}
+
+fn arrow_file(to: impl Write, contents: &FileContents) -> Result<(), ArrowError> {
+    let (schema, batches) = plain_texts(contents)?;
+    let mut writer = FileWriter::try_new(to, &schema)?;
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.finish()
+}
+
+/// The columns and rows, with the metadata in the schema, and without views, which are newer than
+/// many readers of Arrow.
+fn plain_texts(contents: &FileContents) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
+    let plain = |data_type: &DataType| match data_type {
+        DataType::Utf8View => Some(DataType::Utf8),
+        DataType::BinaryView => Some(DataType::Binary),
+        _ => None,
+    };
+    let field = |field: &FieldRef| match plain(field.data_type()) {
+        Some(data_type) => Arc::new(field.as_ref().clone().with_data_type(data_type)),
+        None => Arc::clone(field),
+    };
+    let fields: Vec<FieldRef> = contents.schema.fields().iter().map(field).collect();
+    let metadata = contents.metadata.iter().cloned().collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+    let batches = contents.batches.iter().map(|batch| {
+        let column = |column: &ArrayRef| match plain(column.data_type()) {
+            Some(data_type) => cast(column, &data_type),
+            None => Ok(Arc::clone(column)),
+        };
+        let columns = batch.columns().iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &rows)
+    });
+    let batches = batches.collect::<Result<Vec<_>, _>>()?;
+    Ok((schema, batches))
 }
