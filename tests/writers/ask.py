@@ -108,31 +108,35 @@ def ask(program: Program, notes: list) -> tuple:
     """The outcome of each file (the first way in which it is read as it was written, or what the ways say), and what each way gave."""
     tried = [[] for _ in notes]
     for way in WAYS:
-        left = [at for at, note in enumerate(notes) if "failed" not in note and not done(tried[at]) and applies(way, note)]
+        left = [at for at, note in enumerate(notes) if "failed" not in note and applies(way, note, tried[at])]
         # Two writers may write the same bytes, which are the same people.
         for _, some in itertools.groupby(left, lambda at: (notes[at]["writer"], notes[at]["format"])):
             some = list(some)
             answers = program.run([statement for at in some for statement in statements(notes[at], f"t{at}", way)])
             for place, at in enumerate(some):
                 tried[at].append((way, outcome(notes[at], f"t{at}", way, answers[4 * place : 4 * place + 4])))
-    return [Outcome("unwritten", note["failed"]) if "failed" in note else best(tries) for note, tries in zip(notes, tried)], tried
+    return [Outcome("unwritten", note["failed"]) if "failed" in note else best(tries, bool(note["options"])) for note, tries in zip(notes, tried)], tried
 
 
-def applies(way: str, note: dict) -> bool:
+def applies(way: str, note: dict, tries: list) -> bool:
     with_columns, with_options = WAYS[way]
     if note["type"] in CARRIED:
-        return way in ("read", "rows")
-    return way != "rows" and (bool(note["options"]) or not with_options)
+        return way in ("read", "rows") and not done(tries)
+    # An owner may declare a decimal that would be read as a float: its digits are then those of the file.
+    is_exact = with_columns and note["type"].startswith("DECIMAL")
+    return way != "rows" and (bool(note["options"]) or not with_options) and (is_exact or not done(tries))
 
 
 def done(tries: list) -> bool:
     return any(result.how in WAYS for _, result in tries)
 
 
-def best(tries: list) -> Outcome:
-    """What a page shows of several tries: the one that reads all, or the last one, which has columns and all options: without columns, a
-    writer's numbers may be read as texts, and equal nothing."""
-    return tries[-1][1]
+def best(tries: list, with_options: bool) -> Outcome:
+    """What a page shows of several tries: the shortest that reads all, unless a declared column is wrong; or the last one, which has columns
+    and all options: without columns, a writer's numbers may be read as texts, and equal nothing."""
+    read = [result for _, result in tries if result.how in WAYS]
+    wrong = [result for way, result in tries if result.how == "wrong" and WAYS[way] == (True, with_options)]
+    return [*(wrong if read else []), *read[:1], tries[-1][1]][0]
 
 
 if __name__ == "__main__":

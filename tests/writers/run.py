@@ -20,7 +20,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 from ask import Program, ask
-from page import replaced, tables
+from page import OUT, answers, replaced, tables
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -87,6 +87,16 @@ def written(target: Path, files: Path) -> tuple:
     return notes, skipped
 
 
+def answers_read(program: Path, target: Path, files: Path) -> list:
+    """What COPY writes, as the libraries read it; fails if one of them reads another value."""
+    folder = files / "answers"
+    folder.mkdir()
+    python = target / "libraries" / "bin" / "python"
+    words = [python, "-W", "ignore", HERE / "answers.py", program, folder]
+    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def main() -> int:
     words = [word for word in sys.argv[1:] if not word.startswith("--")]
     program = Path(words[0]).resolve()
@@ -99,6 +109,7 @@ def main() -> int:
         notes, skipped = written(target, files)
         notes = unique(notes)
         results, tried = ask(Program(program, files), notes)
+        read = None if "libraries" in skipped else answers_read(program, target, files)
     wrong = [(note, result) for note, result in zip(notes, results) if result.how == "wrong"]
     for note, result in wrong:
         print(f"WRONG: {note['writer']}, {note['format']}, {note['kind']}: {result.sentence}")
@@ -106,6 +117,8 @@ def main() -> int:
         show(notes, tried)
     page = PAGE.read_text()
     new = replaced(page, tables(notes, results))
+    if read is not None:
+        new = replaced(new, answers(read), OUT)
     if "--write" in sys.argv:
         PAGE.write_text(new)
     changed = "--write" not in sys.argv and not skipped and new != page
