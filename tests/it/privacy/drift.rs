@@ -32,7 +32,7 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<u8>)> {
 }
 
 /// A folder with one file, and its declaration as `t`.
-fn folder(format: &str, end: &str, replay: &str) -> (TempDir, [String; 5]) {
+pub(super) fn folder(format: &str, end: &str, replay: &str) -> (TempDir, [String; 5]) {
     let folder = tempfile::tempdir().unwrap();
     put(&folder.path().join(format!("a.{end}")), bytes(format, end, &rows(&[1, 2, 3])));
     let declarations = [
@@ -48,11 +48,11 @@ fn folder(format: &str, end: &str, replay: &str) -> (TempDir, [String; 5]) {
     (folder, declarations)
 }
 
-const ASK: &str = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t";
+pub(super) const ASK: &str = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t";
 
 /// What became of a query.
 #[derive(Debug, PartialEq)]
-enum Seen {
+pub(super) enum Seen {
     Answered,
     /// Charged, and failed with the one sentence.
     Failed,
@@ -60,7 +60,7 @@ enum Seen {
     Refused,
 }
 
-async fn ask(session: &Session, sql: &str) -> Seen {
+pub(super) async fn ask(session: &Session, sql: &str) -> Seen {
     let before = left(session);
     let outcome = session.query(sql).await;
     let is_charged = left(session) != before;

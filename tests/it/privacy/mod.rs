@@ -14,6 +14,7 @@ pub(crate) mod found_bounds;
 pub(crate) mod fuzz;
 pub(crate) mod held;
 pub(crate) mod key_types;
+pub(crate) mod lakes;
 pub(crate) mod line;
 pub(crate) mod noiseless;
 pub(crate) mod numbers;

@@ -144,6 +144,9 @@ fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
     if files.is_some() {
         return folder(findings, table, location);
     }
+    if let Some((finding, remedy)) = files::managed_file(table) {
+        return findings.add(&table.name, &finding, remedy);
+    }
     let (name, written) = (&table.name, in_shell(location));
     let anew = created(table).map_or_else(String::new, |create| {
         create.replacen("CREATE EXTERNAL", "CREATE OR REPLACE EXTERNAL", 1)

@@ -393,6 +393,7 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     match (&entry.source, entry.unit()) {
         (Source::File { files: Some(_), .. }, _) => open.check_as_owner(entry)?,
         (Source::File { files: None, .. }, Some(unit)) => {
+            open.fits_its_declaration(entry)?;
             units::verified(inner, &open, &catalog, entry, unit).await?;
             if unit.max_rows().is_some() {
                 unread = files::Unread::of(entry, &open);
@@ -400,8 +401,8 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
             }
             keep_unit(inner, &open, &catalog, entry, unit.clone())?;
         }
-        (Source::File { files: None, .. }, None)
-        | (Source::Postgres { .. } | Source::Registered | Source::Released { .. }, _) => {}
+        (Source::File { files: None, .. }, None) => open.fits_its_declaration(entry)?,
+        (Source::Postgres { .. } | Source::Registered | Source::Released { .. }, _) => {}
     }
     inner.vault.refresh(table)?;
     Ok(format!(

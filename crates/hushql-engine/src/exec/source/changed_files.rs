@@ -7,7 +7,9 @@
 //! the files of visits differ from its declared columns      the owner puts files with the columns of visits in their place, or …
 //! ```
 
-use crate::catalog::{Table, Unit, quoted};
+use super::managed_files::TableFormat;
+use super::open_files::OpenFile;
+use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
 
@@ -41,9 +43,21 @@ pub(super) fn in_their_place(table: &Table) -> String {
 }
 
 /// The owner's message for a file that no longer fits its table.
-pub(super) fn drifted(table: &Table, file: &str, other: &str) -> Error {
+fn drifted(table: &Table, file: &str, other: &str) -> Error {
     let what = format!("{DIFFER}: {file} has another {other}");
     changed_files(table, &what, in_their_place(table))
+}
+
+/// The refusal of files that belong to a table of another format.
+pub(super) fn managed(table: &Table, by: TableFormat) -> Error {
+    let write = format!("the owner declares other files: {}", by.remedy());
+    match &table.source {
+        Source::File { files: None, .. } => changed(table, &format!("is {}", by.finding()), write),
+        Source::File { files: Some(_), .. }
+        | Source::Postgres { .. }
+        | Source::Registered
+        | Source::Released { .. } => changed_files(table, &format!("are {}", by.finding()), write),
+    }
 }
 
 /// What an owner writes after files changed.
@@ -64,4 +78,37 @@ pub(super) fn declared_again(table: &Table) -> String {
     format!(
         "{refresh}; a file that changes often is declared with OPTIONS ('content_hash' 'false')"
     )
+}
+
+/// How the files of a table do not fit its declaration. Only the owner may see it.
+pub(super) enum Misfit {
+    /// The first file with other columns, and what differs.
+    Columns { file: String, other: String },
+    /// The files belong to a table of another format.
+    Managed(TableFormat),
+}
+
+impl Misfit {
+    /// The refusal for the owner.
+    pub(super) fn told(&self, table: &Table) -> Error {
+        match self {
+            Self::Columns { file, other } => drifted(table, file, other),
+            Self::Managed(by) => managed(table, *by),
+        }
+    }
+}
+
+/// What differs in a file with another format.
+///
+/// # Errors
+/// A refusal that names no file, if its bytes cannot be read, or changed meanwhile.
+pub(super) fn other_format(
+    held: &OpenFile,
+    format: FileFormat,
+    table: &Table,
+) -> Result<String, Error> {
+    match held.is_readable() && held.is_untouched() {
+        true => Ok(format!("format than {format}")),
+        false => Err(unread_files(table)),
+    }
 }

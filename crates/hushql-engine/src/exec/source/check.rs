@@ -15,8 +15,8 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::changed_files::{
-    DIFFER, changed, changed_files, declared_again, drifted, in_their_place, unread_files,
-    verified_again,
+    DIFFER, Misfit, changed, changed_files, declared_again, in_their_place, managed, other_format,
+    unread_files, verified_again,
 };
 use super::external_table::members;
 use super::file_columns::{
@@ -25,6 +25,7 @@ use super::file_columns::{
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
 use super::location::StoreLocation;
+use super::managed_locations::{is_unmanaged, managing_here};
 use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
 use super::postgres::Servers;
 use super::remote::has_client;
@@ -259,6 +260,8 @@ impl OpenFiles {
             );
             changed(table, what, write)
         };
+        // The names of the folders above the file tell nothing about a row.
+        is_unmanaged(table)?;
         let held = self.held(location).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidInput => unread("is not a file"),
             _ => unread("cannot be read"),
@@ -328,8 +331,8 @@ impl OpenFiles {
         match &table.source {
             Source::File { files: Some(_), .. } => {
                 let set = self.unchanged(table)?;
-                let found = differing(&set, table)?;
-                found.map_or(Ok(()), |(file, other)| Err(drifted(table, &file, &other)))
+                is_unmanaged(table)?;
+                differing(&set, table)?.map_or(Ok(()), |misfit| Err(misfit.told(table)))
             }
             Source::File { files: None, .. }
             | Source::Postgres { .. }
@@ -345,11 +348,12 @@ impl OpenFiles {
     /// # Errors
     /// A refusal that names the first file that has other columns, or another format.
     pub(crate) fn fits_its_declaration(&self, table: &Table) -> Result<(), Error> {
+        is_unmanaged(table)?;
         let Source::File { location, files: Some(files), .. } = &table.source else {
             return Ok(());
         };
         let set = self.set(location, files).map_err(|_| unread_files(table))?;
-        differing(&set, table)?.map_or(Ok(()), |(file, other)| Err(drifted(table, &file, &other)))
+        differing(&set, table)?.map_or(Ok(()), |misfit| Err(misfit.told(table)))
     }
 
     /// The files of a table that has several, each with the declared columns.
@@ -366,9 +370,12 @@ impl OpenFiles {
         let set = self.unchanged(table)?;
         match differing(&set, table)? {
             None => Ok(set),
-            Some(_) => {
+            Some(misfit) => {
                 self.found_unfit(table, &set);
-                Err(changed_files(table, DIFFER, in_their_place(table)))
+                Err(match misfit {
+                    Misfit::Columns { .. } => changed_files(table, DIFFER, in_their_place(table)),
+                    Misfit::Managed(by) => managed(table, by),
+                })
             }
         }
     }
@@ -537,13 +544,18 @@ fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
         && verified.changed_nanos == Some(stamp.changed_nanos)
 }
 
-/// The first file of a set that has other columns than its table, and what differs. Only the owner
-/// may see both.
+/// The first way in which a set does not fit its table.
 ///
 /// # Errors
 /// A refusal that names no file, if one of them cannot be read.
-fn differing(set: &FileSet, table: &Table) -> Result<Option<(String, String)>, Error> {
-    let Source::File { format, options, .. } = &table.source else { return Err(Error::Internal) };
+fn differing(set: &FileSet, table: &Table) -> Result<Option<Misfit>, Error> {
+    let Source::File { format, location, options, .. } = &table.source else {
+        return Err(Error::Internal);
+    };
+    let managed_by = set.managed_by().filter(|_| *format == FileFormat::Parquet);
+    if let Some(by) = managed_by.or_else(|| managing_here(location, *format)) {
+        return Ok(Some(Misfit::Managed(by)));
+    }
     let shape = shape(*format, options)?;
     for ((held, shape), member) in members(set, &shape, options).into_iter().zip(&set.members) {
         let other = match (format, shape) {
@@ -569,21 +581,10 @@ fn differing(set: &FileSet, table: &Table) -> Result<Option<(String, String)>, E
             }
         };
         if let Some(other) = other {
-            return Ok(Some((member.shown(), other)));
+            return Ok(Some(Misfit::Columns { file: member.shown(), other }));
         }
     }
     Ok(None)
-}
-
-/// What differs in a file with another format.
-///
-/// # Errors
-/// A refusal that names no file, if its bytes cannot be read, or changed meanwhile.
-fn other_format(held: &OpenFile, format: FileFormat, table: &Table) -> Result<String, Error> {
-    match held.is_readable() && held.is_untouched() {
-        true => Ok(format!("format than {format}")),
-        false => Err(unread_files(table)),
-    }
 }
 
 /// Whether the first line of a CSV file names the declared columns.

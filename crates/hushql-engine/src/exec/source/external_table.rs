@@ -33,6 +33,7 @@ use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
 use super::location::{Scheme, StoreLocation};
+use super::managed_locations::managing;
 use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{IS_BUILT_IN, list};
 use super::server_location::is_server;
@@ -143,6 +144,9 @@ fn of_one(
         options.entry(COMPRESSION.to_owned()).or_insert_with(|| named.to_owned());
     }
     let shape = shape(format, options)?;
+    if let Some(table) = managing(path, format) {
+        return Err(table.refused(location));
+    }
     let read = |e| Error::catalog_from(format!("`{path}` cannot be read"), e);
     let held = Arc::new(OpenFile::open(path, 0).map_err(read)?);
     let shown = format!("`{path}`");
@@ -191,6 +195,11 @@ fn of_several(
         _ => Error::catalog_from(format!("the files of `{location}` cannot be read"), e),
     };
     let set = FileSet::open(&HeldFiles::default(), folder, &files).map_err(unread)?;
+    if let Some(table) = managing(folder, format)
+        .or_else(|| set.managed_by().filter(|_| format == FileFormat::Parquet))
+    {
+        return Err(table.refused(location));
+    }
     has_these_keys(&set, &files.partitioned_by)?;
     // A column of the folders' names may be listed with its type.
     let is_partition = |name: &String| files.partitioned_by.contains(name);

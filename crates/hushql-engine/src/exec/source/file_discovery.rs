@@ -25,6 +25,8 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::Mode;
 
+use super::managed_files::{METADATA, TableFormat};
+
 /// The deepest nesting of folders.
 const DEEPEST: usize = 64;
 
@@ -33,6 +35,8 @@ const DEEPEST: usize = 64;
 pub(super) struct FoundFile {
     pub(super) name: Vec<u8>,
     pub(super) file: File,
+    /// The table in one of its folders, if metadata there say which files hold rows.
+    pub(super) managed_by: Option<TableFormat>,
 }
 
 /// One part of a pattern, between two slashes.
@@ -90,7 +94,8 @@ pub(super) fn walk(folder: &str, pattern: Option<&str>) -> io::Result<Vec<FoundF
         return Err(io::ErrorKind::NotADirectory.into());
     }
     let mut walk = FolderWalk { steps: &steps, found: Vec::new() };
-    walk.folder(root.into(), &[], &closed(&steps, vec![0]), 0)?;
+    let at = WalkPosition { prefix: &[], at: &closed(&steps, vec![0]), depth: 0, managed_by: None };
+    walk.folder(root.into(), at)?;
     let mut found = walk.found;
     found.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(found)
@@ -133,25 +138,34 @@ struct FolderWalk<'a> {
     found: Vec<FoundFile>,
 }
 
+/// Where a folder is: its name below the first folder and the number of folders between them, its
+/// positions in the pattern, and the table in a folder above it.
+struct WalkPosition<'a> {
+    prefix: &'a [u8],
+    at: &'a [usize],
+    depth: usize,
+    managed_by: Option<TableFormat>,
+}
+
 impl FolderWalk<'_> {
-    fn folder(
-        &mut self,
-        folder: OwnedFd,
-        prefix: &[u8],
-        at: &[usize],
-        depth: usize,
-    ) -> io::Result<()> {
+    fn folder(&mut self, folder: OwnedFd, position: WalkPosition<'_>) -> io::Result<()> {
+        let WalkPosition { prefix, at, depth, mut managed_by } = position;
         if depth > DEEPEST {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut folder = Dir::from_fd(folder)?;
-        let mut names = Vec::new();
+        let (mut names, mut has_metadata) = (Vec::new(), false);
         for entry in folder.iter() {
             let name = entry?.file_name().to_bytes().to_vec();
+            managed_by = managed_by.or_else(|| TableFormat::of_entry(&name));
+            has_metadata |= name == METADATA.as_bytes();
             let reached = after(self.steps, at, &name);
             if !is_hidden(&name) && !reached.is_empty() {
                 names.push((name, reached));
             }
+        }
+        if has_metadata && managed_by.is_none() {
+            managed_by = managed_by_metadata(&folder)?;
         }
         for (name, reached) in names {
             let file = File::from(opened(&folder, &name)?);
@@ -161,15 +175,32 @@ impl FolderWalk<'_> {
                 _ => [prefix, b"/", &name].concat(),
             };
             if metadata.is_dir() {
-                self.folder(file.into(), &path, &reached, depth + 1)?;
+                let (prefix, at) = (path.as_slice(), reached.as_slice());
+                let below = WalkPosition { prefix, at, depth: depth + 1, managed_by };
+                self.folder(file.into(), below)?;
             } else if !metadata.is_file() {
                 return Err(io::ErrorKind::InvalidInput.into());
             } else if reached.contains(&self.steps.len()) {
-                self.found.push(FoundFile { name: path, file });
+                self.found.push(FoundFile { name: path, file, managed_by });
             }
         }
         Ok(())
     }
+}
+
+/// The table in a folder that has a folder for metadata.
+fn managed_by_metadata(folder: &Dir) -> io::Result<Option<TableFormat>> {
+    // Something else may have this name.
+    let Ok(metadata) = opened(folder, METADATA.as_bytes()) else { return Ok(None) };
+    if !File::from(metadata.try_clone()?).metadata()?.is_dir() {
+        return Ok(None);
+    }
+    for entry in Dir::from_fd(metadata)?.iter() {
+        if let Some(found) = TableFormat::of_metadata(entry?.file_name().to_bytes()) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// The positions in the pattern after a name. After the end of the pattern, everything is selected.

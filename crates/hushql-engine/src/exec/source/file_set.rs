@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::file_discovery::{FoundFile, Selected, walk};
 use super::location::StoreLocation;
+use super::managed_files::TableFormat;
 use super::open_files::{HeldFiles, OpenFile, Stamp};
 use super::remote::{FoundObject, list};
 use crate::catalog::{Files, Fingerprint};
@@ -31,6 +32,8 @@ pub(super) struct Member {
     pub(super) held: Arc<OpenFile>,
     /// The values of the columns that the names of folders give, in the order of the columns.
     pub(super) values: Vec<Option<String>>,
+    /// The table in one of its folders, if metadata there say which files hold rows.
+    managed_by: Option<TableFormat>,
 }
 
 impl Member {
@@ -68,25 +71,31 @@ impl FileSet {
     /// # Errors
     /// As [`walk`].
     pub(super) fn open(store: &HeldFiles, folder: &str, files: &Files) -> io::Result<Self> {
-        let member = |name: Vec<u8>, held: Arc<OpenFile>| {
+        let member = |name: Vec<u8>, held: Arc<OpenFile>, managed_by| {
             let values = values(&name, &files.partitioned_by);
-            Member { name, held, values }
+            Member { name, held, values, managed_by }
         };
         let pattern = files.pattern.as_deref();
         let mut members = Vec::new();
         if StoreLocation::new(folder).is_some() {
-            for FoundObject { name, object } in list(folder, &Selected::new(pattern)?)? {
-                members.push(member(name, store.hold_object(object)?));
+            for found in list(folder, &Selected::new(pattern)?)? {
+                let FoundObject { name, object, managed_by } = found;
+                members.push(member(name, store.hold_object(object)?, managed_by));
             }
         } else {
-            for FoundFile { name, file } in walk(folder, pattern)? {
+            for FoundFile { name, file, managed_by } in walk(folder, pattern)? {
                 let path = std::str::from_utf8(&name).ok().map(|name| format!("{folder}/{name}"));
-                members.push(member(name, store.hold(file, path)?));
+                members.push(member(name, store.hold(file, path)?, managed_by));
             }
         }
         // An empty file has no rows, no columns and no header.
         members.retain(|member| member.held.stamp().size > 0);
         Ok(Self { members })
+    }
+
+    /// The table of another format to which a file belongs: its metadata say which files hold rows.
+    pub(super) fn managed_by(&self) -> Option<TableFormat> {
+        self.members.iter().find_map(|member| member.managed_by)
     }
 
     /// What identifies the set: the list of its files, and the hash of their bytes.

@@ -24,6 +24,8 @@ mod foreign_files;
 mod lenient;
 mod line_reader;
 mod location;
+mod managed_files;
+mod managed_locations;
 mod multi_file_scan;
 mod open_files;
 #[cfg(feature = "postgres")]
@@ -70,6 +72,7 @@ pub(crate) use file_columns::{columns_of, hashes_content, may_change};
 use file_columns::{schema_of_columns, shape};
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 use lenient::{LenientFiles, TextFile, TextFormat};
+pub(crate) use managed_locations::managed_file;
 use multi_file_scan::{ManyFiles, options_of};
 pub(crate) use open_files::HeldFiles;
 use open_files::OpenFile;

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::file_discovery::Selected;
 use super::location::{ObjectVersion, StoreLocation};
+use super::managed_files::TableFormat;
 
 /// Whether object stores are built in, for messages.
 pub(super) const IS_BUILT_IN: bool = false;
@@ -32,6 +33,7 @@ impl Stores {
 pub(super) struct FoundObject {
     pub(super) name: Vec<u8>,
     pub(super) object: Object,
+    pub(super) managed_by: Option<TableFormat>,
 }
 
 impl Object {
@@ -65,6 +67,14 @@ impl Object {
 /// # Errors
 /// Always.
 pub(super) fn list(_location: &str, _selected: &Selected) -> io::Result<Vec<FoundObject>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Finds nothing.
+///
+/// # Errors
+/// Always.
+pub(super) fn names_below(_location: &str) -> io::Result<Vec<String>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -35,6 +35,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::file_discovery::Selected;
 use super::location::{ObjectVersion, Scheme, StoreLocation};
+use super::managed_files::TableFormat;
 
 /// The longest time of a request, with all of its retries.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,6 +64,8 @@ struct Store {
 pub(super) struct FoundObject {
     pub(super) name: Vec<u8>,
     pub(super) object: Object,
+    /// The table in one of its folders, if metadata there say which files hold rows.
+    pub(super) managed_by: Option<TableFormat>,
 }
 
 impl Object {
@@ -191,13 +194,11 @@ pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundO
         let (from, at) = (Arc::clone(&store.client), root);
         let meta = wait(async move { from.head(&at).await })?;
         let name = place.path.rsplit('/').next().unwrap_or_default().as_bytes().to_vec();
-        return Ok(vec![FoundObject { name, object: Object::pinned(&store, meta)? }]);
+        let object = Object::pinned(&store, meta)?;
+        return Ok(vec![FoundObject { name, object, managed_by: None }]);
     }
-    let (from, above) = (Arc::clone(&store.client), root.clone());
-    let found: Vec<ObjectMeta> = wait(async move {
-        let prefix = if above.as_ref().is_empty() { None } else { Some(&above) };
-        from.list(prefix).try_collect().await
-    })?;
+    let found = objects_below(&store, &root)?;
+    let managed = managed_folders(&found, &root);
     // Some tools write an empty object for each folder.
     let folders: HashSet<String> = found.iter().flat_map(|meta| above_of(&meta.location)).collect();
     let mut objects = Vec::new();
@@ -206,16 +207,58 @@ pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundO
             continue;
         }
         let path = meta.location.as_ref();
-        let name = match root.as_ref() {
-            "" => Some(path),
-            root => path.strip_prefix(root).and_then(|name| name.strip_prefix('/')),
-        };
-        let Some(name) = name.filter(|name| selected.selects(name)) else { continue };
+        let name = name_below(path, &root).filter(|name| selected.selects(name));
+        let Some(name) = name else { continue };
+        let managed_by = managed.iter().find(|(folder, _)| name.starts_with(folder.as_str()));
+        let managed_by = managed_by.map(|(_, format)| *format);
         let name = name.as_bytes().to_vec();
-        objects.push(FoundObject { name, object: Object::pinned(&store, meta)? });
+        objects.push(FoundObject { name, object: Object::pinned(&store, meta)?, managed_by });
     }
     objects.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(objects)
+}
+
+/// All objects below a folder of a store.
+fn objects_below(store: &Store, root: &Path) -> io::Result<Vec<ObjectMeta>> {
+    let (from, above) = (Arc::clone(&store.client), root.clone());
+    wait(async move {
+        let prefix = if above.as_ref().is_empty() { None } else { Some(&above) };
+        from.list(prefix).try_collect().await
+    })
+}
+
+/// The name of an object below a folder.
+fn name_below<'a>(path: &'a str, root: &Path) -> Option<&'a str> {
+    match root.as_ref() {
+        "" => Some(path),
+        root => path.strip_prefix(root).and_then(|name| name.strip_prefix('/')),
+    }
+}
+
+/// The folders, with a slash at their ends, of tables whose metadata are among these objects.
+fn managed_folders(found: &[ObjectMeta], root: &Path) -> Vec<(String, TableFormat)> {
+    let names = found.iter().filter_map(|meta| name_below(meta.location.as_ref(), root));
+    let mut folders: Vec<(String, TableFormat)> = Vec::new();
+    for name in names {
+        let Some((format, end)) = TableFormat::of_path(name) else { continue };
+        let folder = name.get(..end).unwrap_or_default();
+        if folders.last().is_none_or(|(last, _)| last != folder) {
+            folders.push((folder.to_owned(), format));
+        }
+    }
+    folders
+}
+
+/// The names of the objects below a folder.
+///
+/// # Errors
+/// As [`list`].
+pub(super) fn names_below(location: &str) -> io::Result<Vec<String>> {
+    let place = StoreLocation::new(location).ok_or(io::ErrorKind::InvalidInput)?;
+    let root = Path::parse(&place.path).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let found = objects_below(&store(&place)?, &root)?;
+    let names = found.iter().filter_map(|meta| name_below(meta.location.as_ref(), &root));
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// The paths of the folders above a path.
