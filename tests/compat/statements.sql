@@ -274,7 +274,7 @@ SELECT COUNT(*) FROM orders WHERE COALESCE(city, 0) = '0';
 SELECT COUNT(*) FROM orders WHERE CAST(ts AS DATE) + INTERVAL '12 hours' < ts;
 -- CASE | both
 SELECT AVG(CASE WHEN sex = 'Male' THEN 1.0 ELSE 0.0 END) AS men FROM adult;
--- IF | GoogleSQL | CASE
+-- IF | GoogleSQL
 SELECT AVG(IF(sex = 'Male', 1.0, 0.0)) AS men FROM adult;
 -- COALESCE, NULLIF | both
 SELECT COUNT(*) FROM adult WHERE COALESCE(NULLIF(age, 0), 1) > 40;
@@ -322,11 +322,11 @@ SELECT date_trunc('month', ts) AS m, COUNT(*) AS n FROM orders GROUP BY m;
 SELECT DATE_TRUNC(ts, MONTH) AS m, COUNT(*) AS n FROM orders GROUP BY m;
 -- t + INTERVAL | both
 SELECT COUNT(*) FROM orders WHERE ts + INTERVAL '3 days' < TIMESTAMP '2025-07-01 00:00:00';
--- DATE_ADD | GoogleSQL | `t + INTERVAL '3 days'`
+-- DATE_ADD | GoogleSQL
 SELECT COUNT(*) FROM orders WHERE DATE_ADD(ts, INTERVAL 3 DAY) < TIMESTAMP '2025-07-01 00:00:00';
--- DATE_DIFF(to, from, DAY) | GoogleSQL | `DATE_DIFF('day', from, to)`
+-- DATE_DIFF(to, from, DAY) | GoogleSQL
 SELECT COUNT(*) FROM orders WHERE DATE_DIFF(DATE '2026-01-01', CAST(ts AS DATE), DAY) > 30;
--- age(t) | PostgreSQL | `DATE_DIFF('year', t, current_date)`
+-- age(t) | PostgreSQL
 SELECT COUNT(*) FROM orders WHERE age(ts) > INTERVAL '1 year';
 -- to_char | PostgreSQL
 SELECT to_char(ts, 'YYYY-MM') AS m, COUNT(*) AS n FROM orders GROUP BY m;

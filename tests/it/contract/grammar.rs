@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use hushql::{Engine, Error, Session, split_statements};
 
 /// The fenced blocks that begin with `sql`: the line, the words after it, the text.
-fn blocks(text: &str) -> Vec<(usize, String, String)> {
+pub(super) fn blocks(text: &str) -> Vec<(usize, String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(usize, String, String)> = None;
     for (number, line) in text.lines().enumerate() {

@@ -6,6 +6,7 @@ pub(crate) mod cells;
 pub(crate) mod charts;
 pub(crate) mod chosen_bounds;
 pub(crate) mod compat;
+pub(crate) mod cookbook;
 pub(crate) mod declarations;
 pub(crate) mod default_delta;
 pub(crate) mod errors;

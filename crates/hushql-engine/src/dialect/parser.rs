@@ -1,11 +1,9 @@
 //! Reads the dialect through sqlparser's own extension points.
 //!
-//! A [`Dialect`] whose `parse_prefix` hook reads `ARGMAX EXPONENTIAL(eps=1) status` and
-//! `LAPLACE(eps=1) COUNT(*)` as expressions, and whose infix hook reads `GROUP BY x KEYS (…)`. Each
-//! becomes a call of a reserved function; its number is the position of the clause in [`Clauses`].
-//! No SQL text is patched. The infix hook also reads `IS [NOT] DISTINCT FROM`, because sqlparser
-//! would take all the rest of the condition as its operand.
-//!
+//! A [`Dialect`] whose `parse_prefix` hook reads `LAPLACE(eps=1) COUNT(*)` as an expression, and
+//! whose infix hook reads `GROUP BY x KEYS (…)`. Each becomes a call of a reserved function; its
+//! number is the position of the clause in [`Clauses`]. The infix hook also reads
+//! `IS [NOT] DISTINCT FROM`: sqlparser would take all the rest of the condition as its operand.
 //! Upstream: docs/upstream.md, 20. Delete that part when sqlparser has its pull request 2436.
 
 use std::cell::{Cell, RefCell};
@@ -59,12 +57,13 @@ impl Dialect for HushDialect {
         true
     }
 
-    /// `* EXCLUDE (x)`, as in DuckDB.
+    /// `* EXCLUDE (x)` and `FROM t SELECT x` as in DuckDB, and `* EXCEPT (x)` as in BigQuery.
     fn supports_select_wildcard_exclude(&self) -> bool {
         true
     }
-
-    /// `* EXCEPT (x)`, as in BigQuery.
+    fn supports_from_first_select(&self) -> bool {
+        true
+    }
     fn supports_select_wildcard_except(&self) -> bool {
         true
     }
@@ -72,7 +71,6 @@ impl Dialect for HushDialect {
     fn supports_group_by_expr(&self) -> bool {
         true
     }
-
     fn supports_group_by_with_modifier(&self) -> bool {
         true
     }

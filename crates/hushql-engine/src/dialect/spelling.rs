@@ -8,6 +8,9 @@
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
 //! ifnull(x, 0), nvl(x, 0)                            coalesce(x, 0)
 //! mod(x, 7)                                          (x) % (7)
+//! if(late, 1, 0), iif(late, 1, 0)                    CASE WHEN late THEN 1 ELSE 0 END
+//! len(x), isnull(x, 0)                               length(x), coalesce(x, 0)
+//! FROM t SELECT x                                    SELECT x FROM t
 //! x ^ 2                                              power(CAST(x AS DOUBLE), CAST(2 AS DOUBLE))
 //! (a, b) = (1, 2), (a, b) >= (1, 2)                  (a = 1 AND b = 2), (a > 1 OR a = 1 AND b >= 2)
 //! public.t, public.t.x                               t, t.x
@@ -17,10 +20,11 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     self as sql, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Visit, Visitor,
-    visit_expressions_mut, visit_relations_mut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Visit, VisitMut, Visitor,
+    VisitorMut, visit_expressions_mut, visit_relations_mut,
 };
 
+use super::calendar_calls::{calendar_call, either};
 use super::power;
 use super::row_values::by_parts;
 use crate::dialect::error::DialectError;
@@ -35,13 +39,17 @@ const SCHEMA: &str = "public";
 /// minus sign.
 pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     without_schema(query);
+    select_first(query);
     power::check(query)?;
     let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
-            if let Some(remainder) = remainder(function) {
-                *expr = remainder;
+            if let Some(other) = remainder(function).or_else(|| choice(function)) {
+                *expr = other;
             }
+        }
+        if let Some(call) = calendar_call(expr) {
+            *expr = call;
         }
         if let Some(power) = power::power(expr) {
             *expr = power;
@@ -63,7 +71,7 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
 /// because the CTE would hide the table.
 fn without_schema(query: &mut Query) {
     let mut ctes = Ctes::default();
-    let _ = query.visit(&mut ctes);
+    let _ = Visit::visit(query, &mut ctes);
     let is_free = |name: &Ident| !ctes.0.iter().any(|cte| cte.eq_ignore_ascii_case(&name.value));
     let _: ControlFlow<()> = visit_relations_mut(query, |name| {
         if let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)] = &*name.0
@@ -112,15 +120,19 @@ pub(super) fn respelled(function: &mut sql::Function) {
     match function.name.to_string().to_lowercase().as_str() {
         "count_if" | "countif" => counted(function),
         "ifnull" | "nvl" => function.name = ObjectName::from(vec![Ident::new("coalesce")]),
+        "isnull" if plain_arguments(function).is_some_and(|args| args.len() == 2) => {
+            function.name = ObjectName::from(vec![Ident::new("coalesce")]);
+        }
+        "len" => function.name = ObjectName::from(vec![Ident::new("length")]),
         "percentile_cont" | "approx_percentile_cont" => ordered(function),
         _ => {}
     }
 }
 
-/// `mod(x, y)` as `x % y`.
-fn remainder(function: &sql::Function) -> Option<Expr> {
+/// The arguments of a call that has nothing else.
+fn plain_arguments(function: &sql::Function) -> Option<Vec<&Expr>> {
     let sql::Function {
-        name,
+        name: _,
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args:
@@ -133,21 +145,59 @@ fn remainder(function: &sql::Function) -> Option<Expr> {
     else {
         return None;
     };
-    let plain = clauses.is_empty() && within_group.is_empty();
-    if !plain || !name.to_string().eq_ignore_ascii_case("mod") {
+    if !clauses.is_empty() || !within_group.is_empty() {
         return None;
     }
-    let [
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
-    ] = args.as_slice()
-    else {
+    let mut expressions = Vec::new();
+    for arg in args {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg else { return None };
+        expressions.push(expr);
+    }
+    Some(expressions)
+}
+
+/// `mod(x, y)` as `x % y`.
+fn remainder(function: &sql::Function) -> Option<Expr> {
+    if !function.name.to_string().eq_ignore_ascii_case("mod") {
         return None;
-    };
+    }
+    let arguments = plain_arguments(function)?;
+    let [left, right] = arguments.as_slice() else { return None };
     let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
     let remainder =
         Expr::BinaryOp { left: nested(left), op: BinaryOperator::Modulo, right: nested(right) };
     Some(Expr::Nested(Box::new(remainder)))
+}
+
+/// `if(condition, yes, no)` as CASE.
+fn choice(function: &sql::Function) -> Option<Expr> {
+    let name = function.name.to_string().to_lowercase();
+    if !matches!(name.as_str(), "if" | "iif" | "iff") {
+        return None;
+    }
+    let arguments = plain_arguments(function)?;
+    let [condition, yes, no] = arguments.as_slice() else { return None };
+    Some(either((*condition).clone(), (*yes).clone(), (*no).clone()))
+}
+
+/// Reads `FROM t SELECT x`, and `FROM t`, as a query that begins with SELECT.
+fn select_first(query: &mut Query) {
+    let _: ControlFlow<()> = VisitMut::visit(query, &mut SelectFirst);
+}
+
+struct SelectFirst;
+
+impl VisitorMut for SelectFirst {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut sql::Select) -> ControlFlow<()> {
+        if select.flavor == sql::SelectFlavor::FromFirstNoSelect {
+            let every = sql::SelectItem::Wildcard(sql::WildcardAdditionalOptions::default());
+            select.projection = vec![every];
+        }
+        select.flavor = sql::SelectFlavor::Standard;
+        ControlFlow::Continue(())
+    }
 }
 
 /// The expression between the parentheses, if there is exactly one and nothing else.

@@ -87,7 +87,7 @@ fn statement(
     dialect: &HushDialect,
 ) -> Result<Statement, DialectError> {
     let statement = match first {
-        "select" | "with" | "(" | "values" => Statement::Query(query(parser, dialect)?),
+        "select" | "with" | "(" | "values" | "from" => Statement::Query(query(parser, dialect)?),
         "analyze" if asks_for_domain(parser) => Statement::Query(domain_query(parser)?),
         "explain" => explain(parser, dialect)?,
         "copy" if copies(parser) => copy(parser, dialect)?,
@@ -195,6 +195,12 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "TABLES") {
         return Ok(Show::Tables);
     }
+    if take_word(parser, "COLUMNS") {
+        if !take_word(parser, "FROM") {
+            expect_word(parser, "IN")?;
+        }
+        return Ok(Show::Describe(name(parser)?));
+    }
     if take_word(parser, "ROLES") {
         return Ok(Show::Roles);
     }
@@ -229,7 +235,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
+        "SHOW takes TABLES, COLUMNS FROM name, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
     )
 }
 

@@ -41,6 +41,49 @@ pub fn is_date_label(function: &ScalarUDF) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelFormat {
     items: Vec<Item<'static>>,
+    /// How names of months and days are written, in the order of their items. Empty if all are
+    /// written as they are.
+    styles: Vec<NameStyle>,
+}
+
+/// The letters in which a name is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum LetterCase {
+    First,
+    Upper,
+    Lower,
+}
+
+/// How the name of a month or of a day is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct NameStyle {
+    case: LetterCase,
+    /// The characters that it fills, with spaces behind it.
+    width: usize,
+}
+
+impl NameStyle {
+    fn write(self, name: &str) -> String {
+        let name = match self.case {
+            LetterCase::First => name.to_owned(),
+            LetterCase::Upper => name.to_uppercase(),
+            LetterCase::Lower => name.to_lowercase(),
+        };
+        format!("{name:<width$}", width = self.width)
+    }
+}
+
+/// Whether an item is the name of a month or of a day.
+fn is_name(item: &Item<'_>) -> bool {
+    matches!(
+        item,
+        Item::Fixed(
+            Fixed::ShortMonthName
+                | Fixed::LongMonthName
+                | Fixed::ShortWeekdayName
+                | Fixed::LongWeekdayName
+        )
+    )
 }
 
 /// A period of the calendar or the clock, the longest first. A label has the shortest period on
@@ -72,16 +115,16 @@ impl LabelFormat {
     /// fail.
     pub fn parse(function: &str, format: &ScalarValue) -> Option<Self> {
         let format = format.try_as_str().flatten().filter(|format| format.len() <= LONGEST)?;
-        let format = match function == "to_char" && !format.contains('%') {
+        let (format, styles) = match function == "to_char" && !format.contains('%') {
             true => from_postgresql(format)?,
-            false => format.to_owned(),
+            false => (format.to_owned(), Vec::new()),
         };
         let items = StrftimeItems::new(&format).parse_to_owned().ok()?;
         let mut parts = 0;
         for item in &items {
             parts += usize::from(part_of(item)?.is_some());
         }
-        (parts > 0).then_some(Self { items })
+        (parts > 0).then_some(Self { items, styles })
     }
 
     /// The shortest part of time on which its labels depend.
@@ -116,13 +159,30 @@ impl LabelFormat {
         for tick in &ticks {
             match tick.and_then(second) {
                 Some(moment) => {
-                    write!(labels, "{}", moment.format_with_items(self.items.iter()))?;
+                    self.write(&mut labels, moment)?;
                     labels.append_value("");
                 }
                 None => labels.append_null(),
             }
         }
         Ok(Arc::new(labels.finish()))
+    }
+}
+
+impl LabelFormat {
+    fn write(&self, label: &mut impl Write, moment: NaiveDateTime) -> std::fmt::Result {
+        if self.styles.is_empty() {
+            return write!(label, "{}", moment.format_with_items(self.items.iter()));
+        }
+        let mut styles = self.styles.iter();
+        for item in &self.items {
+            let written = moment.format_with_items(std::iter::once(item));
+            match is_name(item).then(|| styles.next()).flatten() {
+                Some(style) => label.write_str(&style.write(&written.to_string()))?,
+                None => write!(label, "{written}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -162,12 +222,31 @@ fn part_of(item: &Item<'_>) -> Option<Option<(Finest, bool)>> {
     }))
 }
 
-/// A format of PostgreSQL's `to_char` in the notation of `strftime`; `None` for unknown patterns.
-fn from_postgresql(format: &str) -> Option<String> {
+/// The name that a format of PostgreSQL begins with: what it covers, its part and its style.
+/// Without FM, the names of months and days fill nine characters.
+fn name_pattern(rest: &str) -> Option<(usize, &'static str, NameStyle)> {
+    const PATTERNS: [(&str, &str, usize); 4] =
+        [("Month", "%B", 9), ("Mon", "%b", 0), ("Day", "%A", 9), ("Dy", "%a", 0)];
+    let after_fill = rest.strip_prefix("FM").unwrap_or(rest);
+    PATTERNS.iter().find_map(|(pattern, part, width)| {
+        let written = after_fill.get(..pattern.len())?;
+        let case = match written {
+            _ if written == *pattern => LetterCase::First,
+            _ if written == pattern.to_uppercase() => LetterCase::Upper,
+            _ if written == pattern.to_lowercase() => LetterCase::Lower,
+            _ => return None,
+        };
+        let fill = rest.len() - after_fill.len();
+        let width = if fill > 0 { 0 } else { *width };
+        Some((fill + pattern.len(), *part, NameStyle { case, width }))
+    })
+}
+
+/// A format of PostgreSQL's `to_char` in the notation of `strftime`, with the styles of its names;
+/// `None` for unknown patterns.
+fn from_postgresql(format: &str) -> Option<(String, Vec<NameStyle>)> {
     // Longer patterns come first.
-    const PATTERNS: [(&str, &str); 24] = [
-        ("FMMonth", "%B"),
-        ("FMDay", "%A"),
+    const PATTERNS: [(&str, &str); 20] = [
         ("FMDDD", "%-j"),
         ("FMDD", "%-d"),
         ("FMMM", "%-m"),
@@ -178,8 +257,6 @@ fn from_postgresql(format: &str) -> Option<String> {
         ("HH24", "%H"),
         ("HH12", "%I"),
         ("DDD", "%j"),
-        ("Mon", "%b"),
-        ("Dy", "%a"),
         ("YY", "%y"),
         ("MM", "%m"),
         ("DD", "%d"),
@@ -192,13 +269,17 @@ fn from_postgresql(format: &str) -> Option<String> {
         ("Q", "%q"),
     ];
     let mut rest = format;
-    let mut made = String::new();
+    let (mut made, mut styles) = (String::new(), Vec::new());
     while let Some(next) = rest.chars().next() {
         // The seconds of the day, which `strftime` cannot write.
         if rest.starts_with("SSSS") {
             return None;
         }
-        if let Some((pattern, part)) =
+        if let Some((length, part, style)) = name_pattern(rest) {
+            made += part;
+            styles.push(style);
+            rest = rest.get(length..)?;
+        } else if let Some((pattern, part)) =
             PATTERNS.iter().find(|(pattern, _)| rest.starts_with(pattern))
         {
             made += part;
@@ -214,7 +295,7 @@ fn from_postgresql(format: &str) -> Option<String> {
             rest = rest.strip_prefix(next)?;
         }
     }
-    Some(made)
+    Some((made, styles))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -230,7 +311,7 @@ impl Label {
 
     fn usage(&self) -> String {
         match self.name {
-            "to_char" => "to_char takes a date or a timestamp, and a literal format of YYYY, YY, Q, MM, Mon, FMMonth, IYYY, IW, DD, DDD, Dy, FMDay, HH24, HH12, MI, SS and AM: to_char(ts, 'YYYY-MM')".to_owned(),
+            "to_char" => "to_char takes a date or a timestamp, and a literal format of YYYY, YY, Q, MM, Mon, Month, FMMonth, IYYY, IW, DD, DDD, Dy, Day, FMDay, HH24, HH12, MI, SS and AM: to_char(ts, 'YYYY-MM')".to_owned(),
             name => format!(
                 "{name} takes a date or a timestamp, and a literal format of %Y %y %q %m %b %B %G %V %U %d %j %a %A %u %w %H %I %p %M %S: {name}(ts, '%Y-%m')"
             ),
@@ -327,6 +408,8 @@ mod tests {
             ("DD.MM.YY HH24:MI:SS", "03.02.25 16:05:09"),
             ("FMMonth YYYY", "February 2025"),
             ("Dy, FMDay", "Mon, Monday"),
+            ("Month|DAY|", "February |MONDAY   |"),
+            ("MON dy FMday FMMONTH", "FEB mon monday FEBRUARY"),
             ("IYYY-\"W\"IW", "2025-W06"),
             ("YYYY \"quarter\" Q", "2025 quarter 1"),
             ("HH AM", "04 PM"),
@@ -340,7 +423,7 @@ mod tests {
         for format in ["", "year", "%", "%z", "%Z", "%s", "%+", "%c %Z", "%Q", "%N", "%f", "%.3f"] {
             assert_eq!(parse("strftime", format), None, "{format}");
         }
-        for format in ["", "Month", "J", "YYYY \"open", "TZ", "SSSS", "SSSSS", "a"] {
+        for format in ["", "Year", "J", "YYYY \"open", "TZ", "SSSS", "SSSSS", "a"] {
             assert_eq!(parse("to_char", format), None, "{format}");
         }
         assert_eq!(parse("strftime", &"%Y".repeat(51)), None);

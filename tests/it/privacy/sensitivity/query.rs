@@ -105,9 +105,11 @@ pub(super) fn days(dice: &mut Dice) -> String {
 
 /// A number of a date.
 fn of_days(dice: &mut Dice) -> String {
-    const PARTS: [&str; 10] =
-        ["year", "quarter", "month", "week", "day", "doy", "dow", "hour", "minute", "second"];
-    match dice.below(4) {
+    const PARTS: [&str; 11] = [
+        "year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "hour", "minute",
+        "second",
+    ];
+    match dice.below(5) {
         0 => {
             const UNITS: [&str; 9] = [
                 "year",
@@ -124,6 +126,10 @@ fn of_days(dice: &mut Dice) -> String {
             format!("{name}('{}', {}, {})", dice.pick(&UNITS), days(dice), days(dice))
         }
         1 => format!("(CAST({} AS DATE) - {})", days(dice), dice.pick(&["d", "DATE '2024-03-01'"])),
+        2 => {
+            let unit = dice.pick(&["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR"]);
+            format!("timestampdiff({unit}, {}, {})", days(dice), days(dice))
+        }
         _ => format!("date_part('{}', {})", dice.pick(&PARTS), days(dice)),
     }
 }
@@ -368,6 +374,9 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
                 ("", " GROUP BY date_bin(INTERVAL '5 hours', ts, '2025-01-01')"),
                 ("", " GROUP BY strftime(d, '%b %d')"),
                 ("", " GROUP BY to_char(ts, 'HH24')"),
+                ("", " GROUP BY to_char(d, 'MON Day')"),
+                ("", " GROUP BY isodow(d)"),
+                ("", " GROUP BY timestampdiff(MONTH, d, DATE '2025-03-01')"),
                 ("", " GROUP BY date_format(ts, '%H')"),
                 ("HISTOGRAM(a, 2), ", ""),
                 ("HISTOGRAM(CLAMP(y, -2, 2), 3), f, ", " GROUP BY f"),
