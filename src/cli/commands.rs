@@ -10,7 +10,7 @@
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Lists the commands.
+    /// Lists the commands, or says what a word of the dialect does.
     Help,
     /// Leaves.
     Quit,
@@ -157,7 +157,12 @@ const ELSEWHERE: [(&str, &str); 33] = [
 
 /// Every command.
 pub(super) const COMMANDS: [Command; 16] = [
-    command("\\?", "", "this list", Action::Help),
+    command(
+        "\\?",
+        "[WORD]",
+        "this list, or what a word of the language does: \\help median",
+        Action::Help,
+    ),
     command("\\q", "", "leave (Ctrl-D does too)", Action::Quit),
     command("\\d", "[table]", "the tables and views, or the columns of one", Action::Describe),
     command(
@@ -206,6 +211,8 @@ pub(super) enum Complements {
     Statement,
     /// A file.
     File,
+    /// A word that has an entry in the reference.
+    Entry,
     /// Nothing to complete.
     Nothing,
 }
@@ -220,9 +227,8 @@ pub(super) fn complements(name: &str) -> Complements {
         Action::Format => Complements::Words(FORMATS),
         Action::Rows => Complements::Words("all"),
         Action::Include | Action::Into | Action::Run => Complements::File,
-        Action::Help | Action::Quit | Action::Functions | Action::Budget | Action::Reset => {
-            Complements::Nothing
-        }
+        Action::Help | Action::Functions => Complements::Entry,
+        Action::Quit | Action::Budget | Action::Reset => Complements::Nothing,
     }
 }
 
@@ -259,9 +265,6 @@ pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
         return Err(format!("there is no command {name}; {near}\\? lists them"));
     };
     let wanted = command.argument;
-    if command.action == Action::Help && !argument.is_empty() {
-        return Err("grammar.md describes the statements; \\? lists the commands".to_owned());
-    }
     match (wanted.is_empty(), wanted.starts_with('['), argument.is_empty()) {
         (true, _, false) => Err(format!("{name} takes no argument")),
         (false, false, true) => Err(format!("write {name} {wanted}")),
@@ -304,20 +307,19 @@ pub(super) fn is_command(input: &str) -> bool {
     }
 }
 
-/// The command for a plain word, as in other shells: `help`, `quit` and `exit` are not SQL.
-pub(super) fn plain_word(input: &str) -> Option<&'static str> {
-    let word = input.trim().trim_end_matches(';').trim_end();
-    // `help SELECT` asks for help, too.
-    let word = match word.split_once(char::is_whitespace) {
+/// The command for a plain word, as in other shells: `help`, `quit` and `exit` are not SQL. What
+/// follows `help` is its argument.
+pub(super) fn plain_word(input: &str) -> Option<String> {
+    let text = input.trim().trim_end_matches(';').trim_end();
+    let (word, rest) = match text.split_once(char::is_whitespace) {
         Some((first, rest)) if first.eq_ignore_ascii_case("help") && !rest.contains(['(', ',']) => {
-            first
+            (first, rest.trim())
         }
-        Some(_) | None => word,
+        Some(_) | None => (text, ""),
     };
-    [("help", "\\?"), ("?", "\\?"), ("quit", "\\q"), ("exit", "\\q")]
-        .into_iter()
-        .find(|(plain, _)| word.eq_ignore_ascii_case(plain))
-        .map(|(_, command)| command)
+    let known = [("help", "\\?"), ("?", "\\?"), ("quit", "\\q"), ("exit", "\\q")];
+    let (_, command) = known.into_iter().find(|(plain, _)| word.eq_ignore_ascii_case(plain))?;
+    Some(if rest.is_empty() { command.to_owned() } else { format!("{command} {rest}") })
 }
 
 /// The table of `DESC table`, as in other shells. Here, DESC otherwise occurs only in ORDER BY.
@@ -413,10 +415,10 @@ mod tests {
     /// These words without a semicolon once began a statement that only Ctrl-C could end.
     #[test]
     fn plain_words_are_understood() {
-        assert_eq!(plain_word("help"), Some("\\?"));
-        assert_eq!(plain_word(" Exit; "), Some("\\q"));
-        assert_eq!(plain_word("quit"), Some("\\q"));
-        assert_eq!(plain_word("help SELECT;"), Some("\\?"));
+        assert_eq!(plain_word("help").as_deref(), Some("\\?"));
+        assert_eq!(plain_word(" Exit; ").as_deref(), Some("\\q"));
+        assert_eq!(plain_word("quit").as_deref(), Some("\\q"));
+        assert_eq!(plain_word("help median;").as_deref(), Some("\\? median"));
         assert_eq!(plain_word("exit now"), None);
         assert_eq!(plain_word(""), None);
     }
@@ -469,7 +471,7 @@ mod tests {
         assert_eq!(parse("\\").unwrap_err(), "there is no command \\; \\? lists them");
         assert_eq!(parse("\\explain").unwrap_err(), "write \\explain QUERY");
         assert_eq!(parse("\\budget b").unwrap_err(), "\\budget takes no argument");
-        assert!(parse("\\h SELECT").unwrap_err().starts_with("grammar.md"));
+        assert_eq!(parse("\\h SELECT"), Ok((Action::Help, "SELECT")));
         assert_eq!(switched("\\x", "maybe", true).unwrap_err(), "write \\x on, or \\x off");
     }
 }

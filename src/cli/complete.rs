@@ -9,7 +9,7 @@
 //! SELECT ag⇥ FROM adult → age      FROM ad⇥ → adult      a.st⇥ … FROM adult a → status      \d ⇥ → every table
 //! ```
 
-use hushql_engine::dialect::{MechanismName, SyntheticMethod};
+use hushql_engine::dialect::{MechanismName, SyntheticMethod, WordEntry, word_entries};
 use hushql_engine::visible;
 
 use super::commands::{self, COMMANDS, Complements};
@@ -91,6 +91,11 @@ impl Vocabulary {
             Complements::Statement => {
                 let (start, found) = self.in_statement("", argument, after);
                 (offset + start, found)
+            }
+            Complements::Entry => {
+                let names = word_entries().iter().flat_map(WordEntry::names);
+                let names = names.map(str::to_lowercase);
+                (offset + start, names.filter(|name| begins(name, word)).collect())
             }
             // The editor completes the names of files, if this shell reads files.
             Complements::File | Complements::Nothing => (typed.len(), Vec::new()),

@@ -23,6 +23,7 @@ mod draw;
 mod editor;
 mod exec;
 mod failure;
+mod help;
 mod history;
 mod json;
 mod lex;

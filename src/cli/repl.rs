@@ -22,19 +22,19 @@ use std::time::Instant;
 use futures::FutureExt;
 use hushql::privacy::Spend;
 use hushql::{Answer, Output, Session};
-use hushql_engine::bind::function_names;
 use hushql_vault::ledger::BudgetState;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{ColorMode, CompletionType, Config, DefaultEditor, Editor, Helper};
 
 use super::commands::{self, Action, is_command, switched};
-use super::complete::{Vocabulary, mechanisms};
+use super::complete::Vocabulary;
 use super::config::Settings;
 use super::consent::{self, Reply, marks};
 use super::editor::Assistant;
 use super::exec::{self, Interrupt};
 use super::failure::Failure;
+use super::help;
 use super::lex;
 use super::output_file::OutputFile;
 use super::pager::{self, Screen};
@@ -78,6 +78,9 @@ pub(super) async fn run(session: Session, printer: Printer, start: Start) -> Res
     ));
     if demo {
         printer.note("The tables are invented and in memory: \\d lists them. Nothing is stored.");
+    }
+    if let Some(question) = help::first_question(&shell.session.budgets()?) {
+        printer.note(&format!("A first question: {question}"));
     }
     while let Some(input) = shell.read()? {
         if let Err(failure) = shell.answer(&input.text, input.into.as_deref()).await {
@@ -277,7 +280,8 @@ impl Shell {
     }
 
     async fn answer(&mut self, input: &str, into: Option<&str>) -> Result<(), Failure> {
-        let input = commands::plain_word(input).unwrap_or(input);
+        let command = commands::plain_word(input);
+        let input = command.as_deref().unwrap_or(input);
         if let Some(table) = commands::described(input) {
             return self.act(Action::Describe, table).await;
         }
@@ -296,8 +300,10 @@ impl Shell {
     async fn act(&mut self, action: Action, argument: &str) -> Result<(), Failure> {
         match action {
             Action::Help => {
-                let width = self.printer.screen.map_or(80, |screen| usize::from(screen.width));
-                self.printer.show(&commands::help(width))
+                if !argument.is_empty() {
+                    return self.helped(help::about(argument));
+                }
+                self.printer.show(&commands::help(self.width()))
             }
             Action::Quit => {
                 self.left = true;
@@ -314,7 +320,7 @@ impl Shell {
                 self.last = last;
                 described
             }
-            Action::Functions => self.functions(argument),
+            Action::Functions => self.helped(help::functions(argument, self.width())),
             Action::Budget => self.budgets(),
             Action::Explain => {
                 let explained = Output::Explanation(self.session.explain(argument)?);
@@ -461,25 +467,18 @@ impl Shell {
         }
     }
 
-    /// Lists the functions and mechanisms whose names contain a word.
-    fn functions(&self, word: &str) -> Result<(), Failure> {
-        let word = word.to_lowercase();
-        let width = self.printer.screen.map_or(80, |screen| usize::from(screen.width));
-        let mut lines = Vec::new();
-        let mechanisms = mechanisms().map(str::to_lowercase).collect();
-        for (title, names) in [("mechanisms", mechanisms), ("functions", function_names())] {
-            let names: Vec<_> = names.into_iter().filter(|name| name.contains(&word)).collect();
-            if !names.is_empty() {
-                lines.push(format!("{title}:"));
-                lines.extend(in_lines(&names, width));
-            }
-        }
-        match lines.is_empty() {
-            true => self.printer.warn("there is no such function; \\df lists all"),
-            false => self.printer.show(&lines.join("\n"))?,
+    fn width(&self) -> usize {
+        self.printer.screen.map_or(80, |screen| usize::from(screen.width))
+    }
+
+    /// Shows a help text, or says why there is none.
+    fn helped(&self, help: Result<String, String>) -> Result<(), Failure> {
+        match help {
+            Ok(text) => self.printer.show(&text)?,
+            Err(sentence) => self.printer.warn(&sentence),
         }
         self.printer
-            .note("grammar.md says what they do, and which of them may stand below a release");
+            .note("grammar.md says what may stand below a release; docs/cookbook.md has recipes");
         Ok(())
     }
 
@@ -490,18 +489,6 @@ impl Shell {
         let rows: Vec<_> = self.session.budgets()?.iter().flat_map(budget_rows).collect();
         self.printer.show(&table::grid(&header, &rows, self.printer.frame()))
     }
-}
-
-/// Names in lines of this width, each after two spaces.
-fn in_lines(names: &[String], width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for name in names {
-        match lines.last_mut().filter(|line| line.len() + 1 + name.len() < width) {
-            Some(line) => line.push_str(&format!(" {name}")),
-            None => lines.push(format!("  {name}")),
-        }
-    }
-    lines
 }
 
 /// A budget, and each of its slices below it; for an analyst, only the own slice.

@@ -1,5 +1,5 @@
 //! `\o` and `\g` in the shell: results go into files by the rules of `COPY … TO`, which are looked
-//! at before a charge.
+//! at before a charge. And `\help`, which explains words.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn results_go_into_the_file_until_they_come_back() {
     terminal.press("SELECT 'h' || 'ere' AS t;\r");
     terminal.until("│ here");
     terminal.press("\\df bucket\r");
-    terminal.until("  width_bucket\r\n");
+    terminal.until("WIDTH_BUCKET(x, lo, hi, n)\r\n");
     terminal.press("\\format tsv\r");
     terminal.until("answers are CSV with tabs");
     terminal.press("SELECT 1 AS x, 2 AS y;\r");
@@ -158,4 +158,24 @@ fn analysts_write_into_their_export_folder_alone() {
     terminal.until("no export folder is declared for this analyst");
     assert_eq!(terminal.study().spent().0, 0);
     terminal.leave();
+}
+
+/// The greeting offers a question that can be asked, and `\help` explains its words.
+#[test]
+fn the_shell_offers_a_first_question_and_explains_words() {
+    let study = Study::with_people();
+    let Some(mut terminal) = Terminal::open(study, "study.db --analyst lab", 80, &[]) else {
+        return;
+    };
+    terminal.press("SELECT LAPLACE(eps=0.1) COUNT(*) FROM people;\r");
+    terminal.until("cost ε = 0.1");
+    terminal.press("\\help median\r");
+    terminal.until(
+        "MEDIAN(x)\r\n  The value in the middle.\r\n  SELECT EXPONENTIAL(eps=1) MEDIAN(age)",
+    );
+    terminal.press("help medain\r");
+    terminal.until("there is no help on medain; did you mean MEDIAN?");
+    let shown = terminal.leave();
+    let question = "A first question: SELECT LAPLACE(eps=0.1) COUNT(*) FROM people;";
+    assert!(shown.contains(question), "{shown}");
 }
