@@ -5,7 +5,7 @@
 -- measurements(stay_id, kind, value, taken_at)
 -- prescriptions(stay_id, drug, dose, days)
 -- wards(name, floor, beds)                                                          public
--- score: useful 35, advice 3, refused 1, not yet 0
+-- score: useful 33, advice 3, refused 1, not yet 2
 
 -- 1. How many patients of each sex are there?
 -- wanted: useful
@@ -118,7 +118,7 @@ SELECT drug, COUNT(DISTINCT s.patient_id) AS patients FROM prescriptions r JOIN 
 
 -- 22. What is the average dose of each drug?
 -- wanted: useful
--- now: useful
+-- now: not yet, drowned
 SELECT drug, AVG(dose) AS dose, COUNT(*) AS n FROM prescriptions GROUP BY drug;
 
 -- 23. How many stays have both penicillin and an antacid?
@@ -154,7 +154,7 @@ SELECT CORR(EXTRACT(YEAR FROM p.born), s.cost) FROM stays s JOIN patients p ON p
 
 -- 29. How full is each floor?
 -- wanted: useful
--- now: useful
+-- now: not yet, drowned
 SELECT w.floor, COUNT(*) AS stays, SUM(s.discharged - s.admitted) AS days FROM stays s JOIN wards w ON w.name = s.ward GROUP BY w.floor ORDER BY w.floor;
 
 -- 30. Which wards have more than 5,000 stays?

@@ -1,11 +1,11 @@
 //! Questions that analysts type without a thought of privacy, and what becomes of each.
 //!
-//! tests/questions has three schemas. `NAME.declare.sql` is what their owner declares; `NAME.sql`
+//! tests/questions has eight schemas. `NAME.declare.sql` is what their owner declares; `NAME.sql`
 //! holds the questions. Each says how an analyst wants it to end (`-- wanted:`) and how it ends
 //! today (`-- now:`):
 //!
 //! - `useful`: it is answered at ε = 1, without noise it is the answer of plain DataFusion, and the
-//!   noise is below a fifth of the median cell of each column.
+//!   noise is below a quarter of the median cell of each column.
 //! - `advice`: it is refused, or the noise is too large, but the first advice of the refusal or of
 //!   EXPLAIN, which costs nothing, is useful: it is a whole statement, or `-- advised:` is the
 //!   question with the advice applied.
@@ -28,10 +28,12 @@ use tokio::runtime::Runtime;
 
 use judge::{TRIES, Table};
 
+mod everyday;
 mod judge;
 mod world;
 
-const SCHEMAS: [&str; 3] = ["shop", "hospital", "telemetry"];
+const SCHEMAS: [&str; 8] =
+    ["shop", "hospital", "telemetry", "payroll", "school", "energy", "loans", "library"];
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/questions").join(name)
@@ -369,7 +371,7 @@ fn most_questions_want_an_answer() {
         SCHEMAS.iter().flat_map(|schema| File::read(schema).questions).collect();
     let wanting = |word: &str| questions.iter().filter(|q| q.wanted == word).count();
     let [useful, advice, refused] = ["useful", "advice", "refused"].map(wanting);
-    assert_eq!(questions.len(), 133);
-    assert_eq!(useful + advice + refused, 133, "each question wants one of the three");
-    assert!(useful >= 112 && useful + advice >= 122, "{useful} useful, {advice} advice");
+    assert_eq!(questions.len(), 233);
+    assert_eq!(useful + advice + refused, 233, "each question wants one of the three");
+    assert!(useful >= 209 && useful + advice >= 219, "{useful} useful, {advice} advice");
 }

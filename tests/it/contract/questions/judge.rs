@@ -8,8 +8,8 @@ use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
 use hushql::{AccuracyKind, Answer};
 
-/// An error of a fifth of the answer is the most that is useful.
-const MOST: f64 = 0.2;
+/// An error of a quarter of the answer is the most that is useful.
+const MOST: f64 = 0.25;
 
 /// How often a column without a ± is asked for.
 ///

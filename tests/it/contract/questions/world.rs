@@ -1,5 +1,5 @@
-//! The tables of the three schemas, drawn with a fixed seed: 100,000 people each, and a few hundred
-//! thousand rows that belong to them.
+//! The tables of the schemas, drawn with a fixed seed: 20,000 people each, and the rows that belong
+//! to them. Those of shop, hospital and telemetry are made here, the others in `everyday`.
 //!
 //! Few people have many rows. Some cells are NULL, some rows come late, and one row in fifty refers
 //! to nobody. Every value lies in its declared domain and nobody has more rows than `MAX ROWS`, so
@@ -16,15 +16,17 @@ use arrow::compute::kernels::cast_utils::Parser;
 use arrow::datatypes::Date32Type;
 use datafusion::datasource::MemTable;
 
+use super::everyday;
 use crate::privacy::sensitivity::Dice;
 
-const PEOPLE: i64 = 100_000;
+/// How many people each schema has.
+pub(super) const PEOPLE: i64 = 20_000;
 
 /// Rows in a batch.
 const BATCH: usize = 16_384;
 
 /// Microseconds of a day.
-const DAY: i64 = 86_400_000_000;
+pub(super) const DAY: i64 = 86_400_000_000;
 
 /// A table with all its rows, and the rows of it that belong to somebody, or to the public.
 pub(super) struct Made {
@@ -39,48 +41,48 @@ fn table(batch: &RecordBatch) -> Arc<MemTable> {
     Arc::new(MemTable::try_new(batch.schema(), vec![batches]).unwrap())
 }
 
-fn made(name: &'static str, columns: Vec<(&str, ArrayRef)>, owned: &[bool]) -> Made {
+pub(super) fn made(name: &'static str, columns: Vec<(&str, ArrayRef)>, owned: &[bool]) -> Made {
     let columns = columns.into_iter().map(|(name, array)| (name, array, true));
     let all = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let owned = filter_record_batch(&all, &BooleanArray::from(owned.to_vec())).unwrap();
     Made { name, all: table(&all), owned: table(&owned) }
 }
 
-fn ints(values: impl IntoIterator<Item = impl Into<Option<i64>>>) -> ArrayRef {
+pub(super) fn ints(values: impl IntoIterator<Item = impl Into<Option<i64>>>) -> ArrayRef {
     Arc::new(values.into_iter().map(Into::into).collect::<Int64Array>())
 }
 
-fn floats(values: impl IntoIterator<Item = impl Into<Option<f64>>>) -> ArrayRef {
+pub(super) fn floats(values: impl IntoIterator<Item = impl Into<Option<f64>>>) -> ArrayRef {
     Arc::new(values.into_iter().map(Into::into).collect::<Float64Array>())
 }
 
-fn flags(values: impl IntoIterator<Item = Option<bool>>) -> ArrayRef {
+pub(super) fn flags(values: impl IntoIterator<Item = Option<bool>>) -> ArrayRef {
     Arc::new(values.into_iter().collect::<BooleanArray>())
 }
 
-fn texts<T: AsRef<str>>(values: impl IntoIterator<Item = Option<T>>) -> ArrayRef {
+pub(super) fn texts<T: AsRef<str>>(values: impl IntoIterator<Item = Option<T>>) -> ArrayRef {
     Arc::new(values.into_iter().collect::<StringArray>())
 }
 
-fn dates(values: impl IntoIterator<Item = impl Into<Option<i32>>>) -> ArrayRef {
+pub(super) fn dates(values: impl IntoIterator<Item = impl Into<Option<i32>>>) -> ArrayRef {
     Arc::new(values.into_iter().map(Into::into).collect::<Date32Array>())
 }
 
-fn times(values: impl IntoIterator<Item = impl Into<Option<i64>>>) -> ArrayRef {
+pub(super) fn times(values: impl IntoIterator<Item = impl Into<Option<i64>>>) -> ArrayRef {
     Arc::new(values.into_iter().map(Into::into).collect::<TimestampMicrosecondArray>())
 }
 
 /// A day by its number.
-fn day(text: &str) -> i32 {
+pub(super) fn day(text: &str) -> i32 {
     Date32Type::parse(text).unwrap()
 }
 
 /// From 0 to 1.
-fn share(dice: &mut Dice) -> f64 {
+pub(super) fn share(dice: &mut Dice) -> f64 {
     (dice.roll() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn one_of<T: Copy>(dice: &mut Dice, weighted: &[(T, usize)]) -> T {
+pub(super) fn one_of<T: Copy>(dice: &mut Dice, weighted: &[(T, usize)]) -> T {
     let all = weighted.iter().map(|(_, weight)| weight).sum();
     let mut left = dice.below(all);
     for (value, weight) in weighted {
@@ -93,18 +95,18 @@ fn one_of<T: Copy>(dice: &mut Dice, weighted: &[(T, usize)]) -> T {
 }
 
 /// How many rows one of those has who have any: many have one or two, few have the most.
-fn rows_of_one(dice: &mut Dice, scale: f64, most: usize) -> usize {
+pub(super) fn rows_of_one(dice: &mut Dice, scale: f64, most: usize) -> usize {
     let n = scale * share(dice).max(1e-9).powf(-0.6);
     (n as usize).clamp(1, most)
 }
 
 /// From `lo` to `hi` days, both included.
-fn between(dice: &mut Dice, lo: i32, hi: i32) -> i32 {
+pub(super) fn between(dice: &mut Dice, lo: i32, hi: i32) -> i32 {
     lo + dice.below(usize::try_from(hi - lo + 1).unwrap()) as i32
 }
 
 /// A time on a day: most things happen in the afternoon.
-fn at(dice: &mut Dice, day: i32) -> i64 {
+pub(super) fn at(dice: &mut Dice, day: i32) -> i64 {
     const HOURS: [(i64, usize); 24] = [
         (0, 2),
         (1, 2),
@@ -136,7 +138,7 @@ fn at(dice: &mut Dice, day: i32) -> i64 {
 }
 
 /// Cents.
-fn money(value: f64) -> f64 {
+pub(super) fn money(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
@@ -165,6 +167,11 @@ pub(super) fn tables(schema: &str) -> Vec<Made> {
         "shop" => shop(),
         "hospital" => hospital(),
         "telemetry" => telemetry(),
+        "payroll" => everyday::payroll(),
+        "school" => everyday::school(),
+        "energy" => everyday::energy(),
+        "loans" => everyday::loans(),
+        "library" => everyday::library(),
         other => panic!("{other}"),
     }
 }

@@ -1,0 +1,17 @@
+-- A library: a member is the unit, with all borrowings and fines. Books are public.
+ALTER TABLE members SET PRIVACY UNIT (id) UNIQUE;
+ALTER TABLE borrowings SET PRIVACY UNIT VIA (member_id) REFERENCES members(id) MAX ROWS 40;
+ALTER TABLE fines SET PRIVACY UNIT VIA (member_id) REFERENCES members(id) MAX ROWS 40;
+ALTER TABLE books SET PUBLIC;
+
+ALTER TABLE members ALTER COLUMN branch SET PRIVACY DOMAIN IN ('centre', 'harbour', 'hill');
+ALTER TABLE members ALTER COLUMN joined SET PRIVACY DOMAIN BETWEEN (DATE '2020-01-01', DATE '2025-12-31');
+ALTER TABLE members ALTER COLUMN kind SET PRIVACY DOMAIN IN ('adult', 'child', 'student');
+
+ALTER TABLE borrowings ALTER COLUMN book_id SET PRIVACY DOMAIN REFERENCES books(id);
+ALTER TABLE borrowings ALTER COLUMN out_on SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2025-12-31 23:59:59');
+ALTER TABLE borrowings ALTER COLUMN due_on SET PRIVACY DOMAIN BETWEEN (DATE '2024-01-01', DATE '2026-01-31');
+
+ALTER TABLE fines ALTER COLUMN paid_on SET PRIVACY DOMAIN BETWEEN (DATE '2024-01-01', DATE '2026-03-31');
+
+CREATE PRIVACY BUDGET library FOR members LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default_delta=1e-7, default=1);

@@ -1,0 +1,18 @@
+-- Schools: a pupil is the unit, with all marks and missed lessons. Schools are public.
+ALTER TABLE pupils SET PRIVACY UNIT (id) UNIQUE;
+ALTER TABLE marks SET PRIVACY UNIT VIA (pupil_id) REFERENCES pupils(id) MAX ROWS 30;
+ALTER TABLE missed SET PRIVACY UNIT VIA (pupil_id) REFERENCES pupils(id) MAX ROWS 20;
+ALTER TABLE schools SET PUBLIC;
+
+ALTER TABLE pupils ALTER COLUMN school_id SET PRIVACY DOMAIN REFERENCES schools(id);
+ALTER TABLE pupils ALTER COLUMN grade SET PRIVACY DOMAIN BETWEEN (5, 12);
+ALTER TABLE pupils ALTER COLUMN gender SET PRIVACY DOMAIN IN ('f', 'm');
+
+ALTER TABLE marks ALTER COLUMN subject SET PRIVACY DOMAIN IN ('mathematics', 'German', 'English', 'history', 'physics', 'music');
+ALTER TABLE marks ALTER COLUMN mark SET PRIVACY DOMAIN BETWEEN (1, 6);
+ALTER TABLE marks ALTER COLUMN given_on SET PRIVACY DOMAIN BETWEEN (DATE '2024-09-01', DATE '2025-07-31');
+
+ALTER TABLE missed ALTER COLUMN day SET PRIVACY DOMAIN BETWEEN (DATE '2024-09-01', DATE '2025-07-31');
+ALTER TABLE missed ALTER COLUMN excused SET PRIVACY DOMAIN IN (TRUE, FALSE);
+
+CREATE PRIVACY BUDGET school FOR pupils LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default_delta=1e-7, default=1);
