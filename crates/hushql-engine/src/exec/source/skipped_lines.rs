@@ -11,12 +11,13 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 
 use super::check::OpenFiles;
-use super::external_table::members;
-use super::file_columns::{schema_of_columns, shape};
-use super::lenient::{CellCounts, TextFormat, count_cells, read_object};
+use super::file_columns::schema_of_columns;
+use super::json_objects::read_object;
+use super::lenient::{CellCounts, TextFormat, count_cells};
 use super::open_files::OpenFile;
 use super::viewed;
-use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
+use super::well_formed::text_files;
+use crate::catalog::{Table, Unit, quoted};
 use crate::error::Error;
 use crate::sql_type::sql_type;
 use crate::visible;
@@ -29,6 +30,8 @@ const SHOWN: usize = 40;
 pub(crate) struct Unread {
     /// The number of columns in the files.
     width: usize,
+    /// Whether the files are JSON, whose cells no option reads.
+    is_json: bool,
     /// Lines with another number of cells than the table has columns, and the cells of the first
     /// one.
     ragged: Skipped,
@@ -39,6 +42,9 @@ pub(crate) struct Unread {
     no_object: Skipped,
     /// Lines with a cell that is not UTF-8.
     not_utf8: Skipped,
+    /// Rows over several lines, and the most lines of one.
+    over_lines: Skipped,
+    longest: u64,
     /// The counts of each column: its name, its type, its counts, and the file of its first cell
     /// that does not fit.
     columns: Vec<(String, DataType, CellCounts, String)>,
@@ -68,23 +74,7 @@ impl Unread {
     }
 
     fn counted(table: &Table, open: &OpenFiles) -> Option<Self> {
-        let Source::File { format, location, options, files, .. } = &table.source else {
-            return None;
-        };
-        match format {
-            FileFormat::Csv | FileFormat::Json => {}
-            FileFormat::Parquet | FileFormat::Arrow => return None,
-        }
-        let shape = shape(*format, options).ok()?;
-        let all: Vec<_> = match files {
-            None => vec![(open.held(location).ok()?, shape, String::new())],
-            Some(_) => {
-                let set = open.checked(table).ok()?;
-                let all = members(&set, &shape, options).into_iter().zip(&set.members);
-                all.map(|((held, shape), member)| (held, shape, format!(" of {}", member.shown())))
-                    .collect()
-            }
-        };
+        let all = text_files(table, open)?;
         let columns = table.file_columns();
         let schema = viewed(schema_of_columns(columns).ok()?.as_ref());
         let fields = schema.fields().iter();
@@ -92,7 +82,8 @@ impl Unread {
         let columns = fields
             .map(|(name, data_type)| (name, data_type, CellCounts::default(), String::new()))
             .collect();
-        let mut found = Self { width: schema.fields().len(), columns, ..Self::default() };
+        let is_json = all.iter().any(|(_, shape, _)| matches!(shape, TextFormat::Json { .. }));
+        let mut found = Self { width: schema.fields().len(), is_json, columns, ..Self::default() };
         for (held, shape, file) in all {
             found.add(&held, &shape, &file).ok()?;
             let counts = count_cells(&held, &shape, &schema).ok()?;
@@ -119,6 +110,7 @@ impl Unread {
                     let is_text = std::str::from_utf8(line).is_ok();
                     let is_closed = format.read_cells(line, &mut record);
                     let number = lines.number();
+                    self.add_lines(number, lines.lines_of_record(), file);
                     if !is_closed {
                         self.open.add(number, file);
                     } else if record.len() != self.width {
@@ -133,13 +125,24 @@ impl Unread {
             }
             TextFormat::Json { .. } => {
                 while let Some(line) = lines.next()? {
-                    if !line.trim_ascii().is_empty() && read_object(line).is_none() {
-                        self.no_object.add(lines.number(), file);
+                    let is_object = line.trim_ascii().is_empty() || read_object(line).is_some();
+                    let number = lines.number();
+                    self.add_lines(number, lines.lines_of_record(), file);
+                    if !is_object {
+                        self.no_object.add(number, file);
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Counts a row with its lines, if it has several.
+    fn add_lines(&mut self, first: u64, lines: u64, file: &str) {
+        if lines > 1 {
+            self.over_lines.add(first, file);
+            self.longest = self.longest.max(lines);
+        }
     }
 
     /// Refuses a unit that was verified on no row, although there are lines.
@@ -178,6 +181,16 @@ impl Unread {
             _ => "belong to nobody and are in no answer",
         };
         let mut text = String::new();
+        if self.over_lines.lines > 0 {
+            let over = &self.over_lines;
+            text.push_str(&format!(
+                "; {} of {table} {} over several lines: the first begins in {}, and the longest has {} lines",
+                if over.lines == 1 { "1 row".to_owned() } else { format!("{} rows", grouped(over.lines)) },
+                if over.lines == 1 { "goes" } else { "go" },
+                over.first,
+                grouped(self.longest),
+            ));
+        }
         if ragged.lines > 0 {
             text.push_str(&format!(
                 "; {} of {table} with another number of cells than its {} columns {}: the first is {}, with {} cells",
@@ -189,7 +202,7 @@ impl Unread {
         }
         if open.lines > 0 {
             text.push_str(&format!(
-                "; {} of {table} with an open quotation mark {}: the first is {}. A line break within quotes ends a row (Parquet keeps it); OPTIONS ('quote' '') reads quotation marks as text, and OPTIONS ('escape' '\\') marks behind a backslash",
+                "; {} of {table} with an open quotation mark {}: the first is {}. A quotation ends with its line here; OPTIONS ('quote' '') reads quotation marks as text, and OPTIONS ('escape' '\\') marks behind a backslash",
                 are(open.lines),
                 nobody(open.lines),
                 open.first
@@ -197,7 +210,7 @@ impl Unread {
         }
         if no_object.lines > 0 {
             text.push_str(&format!(
-                "; {} of {table} without a JSON object {}: the first is {}. Each line is an object",
+                "; {} of {table} without a JSON object {}: the first is {}. Each line is an object here",
                 are(no_object.lines),
                 nobody(no_object.lines),
                 no_object.first
@@ -212,7 +225,11 @@ impl Unread {
             ));
         }
         for (column, data_type, counts, file) in &self.columns {
-            text.push_str(&unfit(table, column, data_type, counts, file));
+            let said = unfit(table, column, data_type, counts, file);
+            text.push_str(&said);
+            if !said.is_empty() && !self.is_json {
+                text.push_str(option_of(data_type));
+            }
         }
         text
     }
@@ -231,19 +248,23 @@ fn unfit(
     let dots = if shown.len() < first.text.len() { "…" } else { "" };
     let (all, line) = (grouped(counts.valid.saturating_add(counts.unfit)), grouped(first.line));
     let are = if counts.unfit == 1 { "is" } else { "are" };
-    let option = match data_type {
-        DataType::Date32 | DataType::Timestamp(..) => ", or OPTIONS ('date_format' …)",
-        number if number.is_numeric() => ", or OPTIONS ('null_value' …) or ('decimal' ',')",
-        _ => ", or OPTIONS ('null_value' …)",
-    };
     format!(
-        "; {} of {all} cells of {}.{} {are} not {}: read as NULL. The first is `{}{dots}` in line {line}{file}: declare VARCHAR{option}",
+        "; {} of {all} cells of {}.{} {are} not {}: read as NULL. The first is `{}{dots}` in line {line}{file}: declare VARCHAR",
         grouped(counts.unfit),
         quoted(table),
         quoted(column),
         sql_type(data_type),
         visible::line(&shown),
     )
+}
+
+/// The options of CSV files that may read a cell.
+fn option_of(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Date32 | DataType::Timestamp(..) => ", or OPTIONS ('date_format' …)",
+        number if number.is_numeric() => ", or OPTIONS ('null_value' …) or ('decimal' ',')",
+        _ => ", or OPTIONS ('null_value' …)",
+    }
 }
 
 /// A number with commas between its thousands.
