@@ -71,7 +71,9 @@ mod one_type;
 mod planner_messages;
 mod points;
 pub(crate) mod quoting;
+mod rounded_types;
 pub(crate) mod sources;
+mod spans;
 mod temporal;
 mod time_zones;
 mod union_names;
@@ -269,7 +271,7 @@ pub(crate) fn planned(
 /// Runs type coercion, the only rewrite between the planner and the analysis: our own for dates and
 /// moments, then DataFusion's.
 fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-    let plan = temporal::in_microseconds(plan)?;
+    let plan = temporal::in_microseconds(spans::in_durations(plan)?)?;
     Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
         plan,
         options,
