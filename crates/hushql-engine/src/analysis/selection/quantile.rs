@@ -93,13 +93,16 @@ pub(crate) fn quantile(
     Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 
-/// Removes a cast of integers to floats, which the planner adds to arguments. The integers
-/// themselves are better candidates.
+/// Removes a cast of integers or decimals to floats, which the planner adds to arguments. The
+/// numbers themselves are better candidates: they have no more digits than their type.
 fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
     match expr {
         Expr::Cast(cast)
             if *cast.field.data_type() == DataType::Float64
-                && cast.expr.get_type(&scope.schema).is_ok_and(|t| t.is_integer()) =>
+                && cast
+                    .expr
+                    .get_type(&scope.schema)
+                    .is_ok_and(|own| own.is_integer() || own.is_decimal()) =>
         {
             &cast.expr
         }
