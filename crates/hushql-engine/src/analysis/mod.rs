@@ -25,6 +25,7 @@ use above::failing_calls::no_failing_call;
 use above::implicit_bounds::with_bounds_found;
 use above::never_met::no_impossible_condition;
 use above::null_on_failure::{null_on_failure, without_wrapping};
+use above::unmatched_joins::no_unmatched_join;
 use above::unranged::no_histogram;
 use below::subquery_semantics::only_true_joins;
 use context::Context;
@@ -133,11 +134,13 @@ fn analyze_as_written(
     no_histogram(&public_plan)?;
     no_failing_call(&public_plan)?;
     no_impossible_condition(&public_plan, &cutter.parts, tables)
+        .and_then(|()| no_unmatched_join(&public_plan, &cutter.parts, tables))
         .map_err(|error| hidden(error, &cutter.steps))?;
     for value in &mut cutter.values {
         only_true_joins(&value.plan)?;
         no_failing_call(&value.plan)?;
         no_impossible_condition(&value.plan, &cutter.parts, tables)
+            .and_then(|()| no_unmatched_join(&value.plan, &cutter.parts, tables))
             .map_err(|error| hidden(error, &cutter.steps))?;
         // This plan, too, runs after the charge.
         value.plan = null_on_failure(value.plan.clone())?;
