@@ -38,6 +38,7 @@ mod below;
 mod call;
 mod cells;
 pub(crate) mod context;
+pub(crate) mod default_shares;
 mod expr;
 mod hierarchies;
 mod keys;
@@ -97,13 +98,15 @@ pub fn analyze(
 ) -> Result<Analysis, NotAnalyzed> {
     let as_written = |bound: &Bound| analyze_as_written(bound, catalog, lookups, tables);
     match as_written(bound) {
-        Err(NotAnalyzed::NoRange(missing)) => with_bounds_found(bound, missing, &as_written),
+        Err(NotAnalyzed::NoRange(missing)) => {
+            with_bounds_found(bound, missing, catalog, &as_written)
+        }
         analyzed => analyzed,
     }
 }
 
 /// Analyzes a query as it is written, without finding bounds for it.
-fn analyze_as_written(
+pub(crate) fn analyze_as_written(
     bound: &Bound,
     catalog: &Catalog,
     lookups: &Lookups,

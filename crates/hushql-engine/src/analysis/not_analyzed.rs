@@ -14,6 +14,7 @@
 use std::fmt;
 
 use datafusion::common::DataFusionError;
+use datafusion::logical_expr::Aggregate;
 
 use crate::refusal::Refusal;
 
@@ -36,8 +37,17 @@ pub enum NotAnalyzed {
 pub struct NoRange {
     /// The number of the release, if the query writes it as a release.
     pub(crate) release: Option<usize>,
+    /// The aggregate and the place in it, if the query writes no mechanism for it.
+    pub(crate) bare: Option<BareCall>,
     /// The refusal for the case that no bounds are found.
     pub(crate) refusal: Refusal,
+}
+
+/// An aggregate without a mechanism, by its node in the plan and its place there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BareCall {
+    pub(crate) node: Box<Aggregate>,
+    pub(crate) place: usize,
 }
 
 /// A check that failed in the engine itself. The text speaks of plans and schemas, never of rows.
@@ -52,19 +62,38 @@ impl NotAnalyzed {
         match self {
             Self::Refused(refusal) => Self::Refused(change(refusal)),
             Self::ManyUnits(refusal) => Self::ManyUnits(change(refusal)),
-            Self::NoRange(NoRange { release, refusal }) => {
-                Self::NoRange(NoRange { release, refusal: change(refusal) })
+            Self::NoRange(NoRange { release, bare, refusal }) => {
+                Self::NoRange(NoRange { release, bare, refusal: change(refusal) })
             }
             Self::Fault(fault) => Self::Fault(fault),
         }
     }
 
-    /// The same reason, with the number of the release in which it was met.
+    /// The same reason, with the call in which it was met: the number of its release, or else its
+    /// place in an aggregate.
     #[must_use]
-    pub(crate) fn in_release(self, release: Option<usize>) -> Self {
+    pub(crate) fn in_call(self, release: Option<usize>, node: &Aggregate, place: usize) -> Self {
         match self {
-            Self::NoRange(NoRange { refusal, .. }) => Self::NoRange(NoRange { release, refusal }),
+            Self::NoRange(NoRange { refusal, .. }) => {
+                let bare = match release {
+                    Some(_) => None,
+                    None => Some(BareCall { node: Box::new(node.clone()), place }),
+                };
+                Self::NoRange(NoRange { release, bare, refusal })
+            }
             Self::Refused(_) | Self::ManyUnits(_) | Self::Fault(_) => self,
+        }
+    }
+
+    /// The same reason, with the aggregate as the query has it. `None` if its bounds are not found.
+    #[must_use]
+    pub(crate) fn in_node(self, written: Option<&Aggregate>) -> Self {
+        match self {
+            Self::NoRange(NoRange { release, bare: Some(BareCall { place, .. }), refusal }) => {
+                let bare = written.map(|node| BareCall { node: Box::new(node.clone()), place });
+                Self::NoRange(NoRange { release, bare, refusal })
+            }
+            Self::NoRange(_) | Self::Refused(_) | Self::ManyUnits(_) | Self::Fault(_) => self,
         }
     }
 }

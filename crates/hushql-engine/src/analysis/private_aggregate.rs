@@ -284,8 +284,9 @@ pub(crate) fn cut(
             one_group,
             tables: sources.tables,
         };
-        let measures = calls.iter().map(|call| {
-            measure(call, &mut frame, &keys).map_err(|error| error.in_release(call.release))
+        let measures = calls.iter().enumerate().map(|(i, call)| {
+            measure(call, &mut frame, &keys)
+                .map_err(|error| error.in_call(call.release, aggregate, i))
         });
         measures.collect::<Result<Vec<_>, _>>()?
     };

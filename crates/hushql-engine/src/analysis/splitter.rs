@@ -157,6 +157,11 @@ impl Splitter<'_> {
                 Ok(rewritten)
             }
             Err(NotAnalyzed::Fault(fault)) => Err(NotAnalyzed::Fault(fault)),
+            // The caller finds its bounds, and comes back.
+            Err(NotAnalyzed::NoRange(missing)) if missing.bare.is_some() => {
+                self.undo(so_far);
+                Err(NotAnalyzed::NoRange(missing))
+            }
             Err(NotAnalyzed::Refused(_) | NotAnalyzed::NoRange(_) | NotAnalyzed::ManyUnits(_)) => {
                 self.undo(so_far);
                 Err(NotAnalyzed::ManyUnits(refusal))
@@ -325,7 +330,10 @@ impl Splitter<'_> {
             return Ok(index);
         }
         let valued = self.with_values(aggregate)?;
-        let part = cut(&valued, plain, sets, &self.context, &mut self.steps)?;
+        let part = cut(&valued, plain, sets, &self.context, &mut self.steps);
+        // What chooses a key is a score: the bounds of scores are not found.
+        let written = if plain.is_none() { Some(aggregate) } else { None };
+        let part = part.map_err(|error| error.in_node(written))?;
         let part = part.cut_from(aggregate);
         self.parts.push(part);
         Ok(self.parts.len() - 1)
