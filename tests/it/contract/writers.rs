@@ -156,7 +156,7 @@ async fn a_double_names_people_by_whole_numbers() {
         "CREATE OR REPLACE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'",
         below.display()
     );
-    for (create, rows) in [(create("t", "", &one), 3), (several, 5)] {
+    for (create, rows) in [(create("t", "", &one), 3), (several.clone(), 5)] {
         let engine = Engine::in_memory().unwrap();
         let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
         done(&owner, &create).await;
@@ -170,6 +170,21 @@ async fn a_double_names_people_by_whole_numbers() {
         assert!(described.contains("id BIGINT"), "{described}");
         done(&owner, "ALTER TABLE t REFRESH").await;
         assert_eq!(count(&lab, "t").await, rows);
+    }
+    // The owner learns how many values name nobody, and where the first one is. NaN is no value.
+    for (create, place) in [(create("t", "", &one), ""), (several.clone(), " of a.parquet")] {
+        let owner = Engine::in_memory().unwrap().owner();
+        done(&owner, &create).await;
+        let lost = format!(
+            "2 of {} cells of t.id are not BIGINT: read as NULL. The first is `2.5` in row 4{place}",
+            if place.is_empty() { 5 } else { 7 }
+        );
+        for unit in ["(id)", "(id) MAX ROWS 2"] {
+            let told = done(&owner, &format!("ALTER TABLE t SET PRIVACY UNIT {unit}")).await;
+            assert!(told.contains(&lost), "{told}");
+        }
+        let refused = why(&owner, "ALTER TABLE t SET STRICT").await;
+        assert!(refused.contains("t is STRICT") && refused.contains(&lost), "{refused}");
     }
     // Whoever writes BIGINT gets it, and rows in memory keep their type.
     let engine = Engine::in_memory().unwrap();

@@ -195,6 +195,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         return Ok(Declaration::SetDomain { table, column, domain: domain(parser)? });
     }
     if take_word(parser, "DROP") {
+        if take_word(parser, "STRICT") {
+            return Ok(Declaration::SetStrict { table, strict: false });
+        }
         expect_word(parser, "PRIVACY")?;
         take_word(parser, "UNIT");
         return Ok(Declaration::DropUnit { table });
@@ -205,6 +208,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     expect_word(parser, "SET")?;
     if take_word(parser, "PUBLIC") {
         return Ok(Declaration::SetPublic { table });
+    }
+    if take_word(parser, "STRICT") {
+        return Ok(Declaration::SetStrict { table, strict: true });
     }
     expect_word(parser, "PRIVACY")?;
     if take_word(parser, "SPENT") {

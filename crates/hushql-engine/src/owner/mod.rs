@@ -36,6 +36,7 @@ pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod roles;
 mod slices;
+mod strict;
 pub(crate) mod suggest;
 mod twins;
 pub(crate) mod typed;
@@ -101,6 +102,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 }
             };
             exports::not_in_one(&catalog, &table.source)?;
+            strict::unread(&table, &inner.open_files(), false)?;
             let shown = table.columns.len();
             let proposed =
                 files::proposed_options(&table, &inner.open_files(), !columns.is_empty());
@@ -132,21 +134,22 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 false => open.fits_its_declaration(entry)?,
             }
             units::verified(inner, &open, &catalog, entry, &unit).await?;
-            // If the rows were read, the owner learns which lines are not rows.
-            let unread = match unit.max_rows() {
-                Some(_) => files::Unread::of(entry, &open),
-                None => files::Unread::default(),
-            };
+            // If the rows were read, the owner learns which lines are not rows, and if a column is
+            // read in another type, how many values have no such one.
+            let reads_rows = unit.max_rows().is_some() || retyped.is_some();
+            let unread = strict::unread(entry, &open, reads_rows)?;
             unread.refuse_unreadable(table, &unit)?;
             let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
             Ok(done + told + &unread.text(table))
         }
         Declaration::SetPublic { table } => {
-            let done = in_memory(inner, declaration)?;
             let catalog = inner.vault.catalog()?;
-            let unread = files::Unread::of(known(&catalog, table)?, &inner.open_files());
+            units::nothing_leads_through(&catalog, table)?;
+            let unread = strict::unread(known(&catalog, table)?, &inner.open_files(), true)?;
+            let done = in_memory(inner, declaration)?;
             Ok(done + &unread.text(table))
         }
+        Declaration::SetStrict { table, strict } => strict::set(inner, table, *strict),
         Declaration::Refresh { table } => refresh(inner, table).await,
         other => in_memory(inner, other),
     }
@@ -156,7 +159,9 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
 pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     let catalog = &*inner.vault.catalog()?;
     match declaration {
-        Declaration::CreateTable { .. } | Declaration::Refresh { .. } => Err(Error::Internal),
+        Declaration::CreateTable { .. }
+        | Declaration::SetStrict { .. }
+        | Declaration::Refresh { .. } => Err(Error::Internal),
         Declaration::DropTable { name, if_exists } => {
             if *if_exists && catalog.table(name).is_none() && catalog.view(name).is_none() {
                 return Ok(format!("there is no table {name}"));
@@ -391,17 +396,21 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     let open = inner.open_files();
     let mut unread = files::Unread::default();
     match (&entry.source, entry.unit()) {
-        (Source::File { files: Some(_), .. }, _) => open.check_as_owner(entry)?,
+        (Source::File { files: Some(_), .. }, _) => {
+            open.check_as_owner(entry)?;
+            unread = strict::unread(entry, &open, false)?;
+        }
         (Source::File { files: None, .. }, Some(unit)) => {
             open.fits_its_declaration(entry)?;
             units::verified(inner, &open, &catalog, entry, unit).await?;
-            if unit.max_rows().is_some() {
-                unread = files::Unread::of(entry, &open);
-                unread.refuse_unreadable(table, unit)?;
-            }
+            unread = strict::unread(entry, &open, unit.max_rows().is_some())?;
+            unread.refuse_unreadable(table, unit)?;
             keep_unit(inner, &open, &catalog, entry, unit.clone())?;
         }
-        (Source::File { files: None, .. }, None) => open.fits_its_declaration(entry)?,
+        (Source::File { files: None, .. }, None) => {
+            open.fits_its_declaration(entry)?;
+            unread = strict::unread(entry, &open, false)?;
+        }
         (Source::Postgres { .. } | Source::Registered | Source::Released { .. }, _) => {}
     }
     inner.vault.refresh(table)?;

@@ -69,7 +69,9 @@ pub use date_bin::{Stride, date_bin_function, is_date_bin};
 pub use date_label::{Finest, LabelFormat, date_label_functions, is_date_label};
 pub use date_trunc::{date_trunc_function, is_date_trunc};
 pub use decided::{Decision, decision};
-pub use file_values::{UUID, counts_as_whole, declared_type, file_values_function, widens};
+pub use file_values::{
+    UUID, counts_as_whole, declared_type, file_values, file_values_function, may_lose, widens,
+};
 pub use histogram::{Classes, histogram_function, is_histogram};
 pub use interval_end::{IntervalEnd, interval_end, interval_end_functions};
 pub use interval_product::{Corner, corners};

@@ -27,7 +27,7 @@ use super::column_type::column_type;
 use super::compressed::{COMPRESSION, Compression};
 use super::csv_format::{COMMENT, DELIMITER, ESCAPE, HEADER, QUOTE, is_true};
 use super::file_columns::{
-    CONTENT_HASH, columns_of, common_columns, is_read_as, plain_columns, shape,
+    CONTENT_HASH, STRICT, columns_of, common_columns, is_read_as, plain_columns, shape,
 };
 use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
@@ -79,7 +79,9 @@ pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
     if let (FileFormat::Csv, true) = (format, is_tab_separated(location)) {
         known.entry(DELIMITER.to_owned()).or_insert_with(|| r"\t".to_owned());
     }
-    is_true(known.get(CONTENT_HASH), CONTENT_HASH, false)?;
+    for option in [CONTENT_HASH, STRICT] {
+        is_true(known.get(option), option, false)?;
+    }
     shape(format, &known)?;
     let (location, files, columns) = match located(location)? {
         Located::File(path) => {
@@ -114,9 +116,10 @@ fn options_of(format: FileFormat) -> &'static [&'static str] {
             DATE_FORMAT,
             COMPRESSION,
             CONTENT_HASH,
+            STRICT,
         ],
-        FileFormat::Json => &[COMPRESSION, CONTENT_HASH],
-        FileFormat::Parquet | FileFormat::Arrow => &[CONTENT_HASH],
+        FileFormat::Json => &[COMPRESSION, CONTENT_HASH, STRICT],
+        FileFormat::Parquet | FileFormat::Arrow => &[CONTENT_HASH, STRICT],
     }
 }
 

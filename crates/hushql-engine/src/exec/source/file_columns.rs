@@ -28,7 +28,7 @@ use super::csv_format::CsvFormat;
 use super::foreign_files::refuse_foreign;
 use super::lenient::{TextFormat, read_object};
 use super::open_files::{Chunks, FileReader, OpenFile};
-use super::unreadable_files::{known_in_arrow, known_in_parquet, wrong_format};
+use super::unreadable_files::{known_in_arrow, known_in_parquet, not_in, wrong_format};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
 use crate::functions::{UUID, counts_as_whole, declared_type, has_offset, widens};
@@ -46,6 +46,22 @@ pub(crate) fn hashes_content(options: &BTreeMap<String, String>) -> bool {
 /// Whether the owner lets the file change without a declaration.
 pub(crate) fn may_change(options: &BTreeMap<String, String>) -> bool {
     options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("false"))
+}
+
+/// The option that says whether declarations of the table refuse what is not read as declared.
+pub(super) const STRICT: &str = "strict";
+
+/// Whether declarations of the table refuse what is not read as declared.
+pub(crate) fn is_strict(options: &BTreeMap<String, String>) -> bool {
+    options.get(STRICT).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// Makes a table strict, or ends that.
+pub(crate) fn set_strict(options: &mut BTreeMap<String, String>, strict: bool) {
+    match strict {
+        true => drop(options.insert(STRICT.to_owned(), true.to_string())),
+        false => drop(options.remove(STRICT)),
+    }
 }
 
 /// Where the metadata of an Arrow column name a type beyond Arrow's own, and the name for UUIDs.
@@ -111,9 +127,7 @@ fn schema_of(
     shape: &TextFormat,
     shown: &str,
 ) -> Result<SchemaRef, Error> {
-    let wrong = |e: arrow::error::ArrowError| {
-        Error::catalog_from(format!("{shown} is not a {format} file"), e)
-    };
+    let wrong = |e: arrow::error::ArrowError| Error::catalog_from(not_in(shown, format), e);
     let read = |e| Error::catalog_from(format!("{shown} cannot be read"), e);
     let schema = match (format, shape) {
         (FileFormat::Parquet, _) => {
@@ -210,7 +224,7 @@ fn checked(schema: &SchemaRef, format: FileFormat, shown: &str) -> Result<Schema
     if schema.fields().is_empty()
         || schema.fields().iter().any(|f| f.name().chars().any(char::is_control))
     {
-        return Err(Error::catalog(format!("{shown} is not a {format} file")));
+        return Err(Error::catalog(not_in(shown, format)));
     }
     let fields: Vec<_> = schema.fields().iter().map(|f| plain(f, format)).collect();
     Ok(Arc::new(Schema::new(fields)))
@@ -261,7 +275,7 @@ pub(super) fn common_columns(
         sample.add(held.reader(), shape).map_err(read)?;
     }
     sample.has_rows(&a_file)?;
-    let wrong = |e| Error::catalog_from(format!("{a_file} is not a {format} file"), e);
+    let wrong = |e| Error::catalog_from(not_in(&a_file, format), e);
     let found = inferred(&sample.text, shape).map_err(wrong)?;
     if let Some((first, shape)) = files.first() {
         first.stored.get_or_init(|| with_offsets(&found, &sample.text, shape));

@@ -24,6 +24,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use super::cell_reader::{CellFormat, CellReader, ReadCell};
 use super::compressed::Compression;
 use super::csv_format::CsvFormat;
+use super::fitting_types::CellCounts;
 use super::line_reader::LineReader;
 use super::open_files::{FileReader, OpenFile};
 
@@ -154,28 +155,12 @@ impl PartitionStream for LenientFiles {
     }
 }
 
-/// A cell that does not fit the type of its column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UnfitCell {
-    pub(super) line: u64,
-    pub(super) text: String,
-}
-
-/// BatchCounts of the cells of one column.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct CellCounts {
-    /// The cells with a value.
-    pub(super) valid: u64,
-    /// The cells with a text that does not fit the type. Each of them is NULL.
-    pub(super) unfit: u64,
-    /// The first one of those.
-    pub(super) first: Option<UnfitCell>,
-}
-
 /// Cells as text, collected until a batch is full.
 struct TextRows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
+    /// How cells are written.
+    cells: CellFormat,
     readers: Vec<CellReader>,
     /// The cells of the last columns, the same in every row.
     behind: Vec<Option<String>>,
@@ -189,6 +174,7 @@ struct TextRows {
 struct BatchCounts {
     columns: Vec<CellCounts>,
     lines: Vec<u64>,
+    schema: SchemaRef,
 }
 
 impl TextRows {
@@ -196,8 +182,8 @@ impl TextRows {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
         let reader = |field: &FieldRef| CellReader::new(field.data_type(), cells);
         let readers = schema.fields().iter().map(reader).collect();
-        let (schema, behind) = (Arc::clone(schema), Vec::new());
-        Self { schema, columns, readers, behind, len: 0, bytes: 0, counts: None }
+        let (schema, cells, behind) = (Arc::clone(schema), cells.clone(), Vec::new());
+        Self { schema, columns, cells, readers, behind, len: 0, bytes: 0, counts: None }
     }
 
     /// The number of cells that a row has in the file.
@@ -222,7 +208,7 @@ impl TextRows {
                 Some((cell, ReadCell::Unfit)) => {
                     column.append_null();
                     if let Some(counts) = &mut self.counts {
-                        counts.unfit(i, line, cell);
+                        counts.unfit(i, line, cell, &self.cells);
                     }
                 }
                 Some((_, ReadCell::Null)) | None => column.append_null(),
@@ -257,23 +243,23 @@ impl TextRows {
 }
 
 impl BatchCounts {
-    /// BatchCounts a cell of a column that does not fit.
-    fn unfit(&mut self, column: usize, line: u64, cell: &str) {
-        let Some(counts) = self.columns.get_mut(column) else { return };
-        counts.unfit = counts.unfit.saturating_add(1);
-        // A cell of this batch that its cast loses may stand before this one.
-        if counts.first.as_ref().is_none_or(|first| line < first.line) {
-            counts.first = Some(UnfitCell { line, text: cell.to_owned() });
-        }
+    /// Counts a cell of a column that does not fit, in this format.
+    fn unfit(&mut self, column: usize, line: u64, cell: &str, cells: &CellFormat) {
+        let both = (self.columns.get_mut(column), self.schema.fields().get(column));
+        let (Some(counts), Some(field)) = both else { return };
+        counts.unfit(line, "line", cell);
+        counts.narrow(field.data_type(), cells, cell);
     }
 
-    /// BatchCounts the cells of a column of a batch, with their texts and values.
+    /// Counts the cells of a column of a batch, with their texts and values.
     fn add(&mut self, column: usize, texts: &ArrayRef, values: &ArrayRef) {
         let (texts, valid) = (texts.as_string::<i32>(), values.len() - values.null_count());
         let lost = texts.iter().enumerate().filter(|(row, _)| values.is_null(*row));
         let lost = lost.filter_map(|(row, text)| Some((*self.lines.get(row)?, text?.to_owned())));
+        // These are texts as they are cast.
+        let usual = CellFormat::default();
         for (line, text) in lost.collect::<Vec<_>>() {
-            self.unfit(column, line, &text);
+            self.unfit(column, line, &text, &usual);
         }
         if let Some(counts) = self.columns.get_mut(column) {
             counts.valid = counts.valid.saturating_add(u64::try_from(valid).unwrap_or(u64::MAX));
@@ -292,7 +278,7 @@ pub(super) fn count_cells(
 ) -> Result<Vec<CellCounts>> {
     let mut rows = TextRows::new(schema, &shape.cells());
     let columns = vec![CellCounts::default(); schema.fields().len()];
-    rows.counts = Some(BatchCounts { columns, lines: Vec::new() });
+    rows.counts = Some(BatchCounts { columns, lines: Vec::new(), schema: Arc::clone(schema) });
     let lines = shape.lines(file.reader())?;
     match shape {
         TextFormat::Csv(format) => csv_rows(lines, format, &mut rows, &mut |_| true)?,

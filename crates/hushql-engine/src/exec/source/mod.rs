@@ -20,12 +20,14 @@ mod external_table;
 mod file_columns;
 mod file_discovery;
 mod file_set;
+mod fitting_types;
 mod foreign_files;
 mod lenient;
 mod line_reader;
 mod location;
 mod managed_files;
 mod managed_locations;
+mod lossy_columns;
 mod multi_file_scan;
 mod open_files;
 #[cfg(feature = "postgres")]
@@ -68,7 +70,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 pub(crate) use check::{OpenFiles, Reading, register};
 pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written_location};
-pub(crate) use file_columns::{columns_of, hashes_content, may_change};
+pub(crate) use file_columns::{columns_of, hashes_content, is_strict, may_change, set_strict};
 use file_columns::{schema_of_columns, shape};
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 use lenient::{LenientFiles, TextFile, TextFormat};

@@ -1,10 +1,11 @@
-//! Counts the lines and cells of text files that are not read, for the owner.
+//! Counts the lines and cells of files that are not read, for the owner.
 //!
-//! In: a table of CSV or JSON files. Out: how many lines are not rows and why, how many have cells
-//! that are not UTF-8, how many cells of each column do not fit its type, and where the first one
-//! of each kind is. All of it depends on private rows, so only the owner may see it, and only in
-//! the answer to the declaration: it is not written to the vault, to the history or to a log.
+//! In: a table of files. Out: how many lines are not rows and why, how many have cells that are not
+//! UTF-8, how many cells of each column do not fit its type, and where the first one of each kind
+//! is. All of it depends on private rows, so only the owner may see it, and only in the answer to
+//! the declaration: it is not written to the vault, to the history or to a log.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -12,8 +13,10 @@ use arrow::datatypes::DataType;
 
 use super::check::OpenFiles;
 use super::external_table::members;
-use super::file_columns::{schema_of_columns, shape};
-use super::lenient::{CellCounts, TextFormat, count_cells, read_object};
+use super::file_columns::{plain_columns, schema_of_columns, shape};
+use super::fitting_types::CellCounts;
+use super::lenient::{TextFormat, count_cells, read_object};
+use super::lossy_columns::{count_values, lossy_columns};
 use super::open_files::OpenFile;
 use super::viewed;
 use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
@@ -67,14 +70,33 @@ impl Unread {
         Self::counted(table, open).unwrap_or_default()
     }
 
+    /// Counts over the files of a strict table, of which everything must be read. This may block.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] for a file that cannot be read, and with the first line and the first
+    /// cells that cannot.
+    pub(crate) fn of_strict(table: &Table, open: &OpenFiles) -> Result<Self, Error> {
+        let name = quoted(&table.name);
+        let Source::File { location, .. } = &table.source else {
+            return Err(Error::catalog(format!("{name} has no files, so it cannot be STRICT")));
+        };
+        let found = Self::counted(table, open).ok_or_else(|| {
+            Error::catalog(format!(
+                "{name} is STRICT, and the files of `{location}` cannot be read"
+            ))
+        })?;
+        match found.text(&table.name) {
+            text if text.is_empty() => Ok(found),
+            text => Err(Error::catalog(format!(
+                "{name} is STRICT, and not all of `{location}` is read as declared{text}; ALTER TABLE {name} DROP STRICT makes NULL of such cells"
+            ))),
+        }
+    }
+
     fn counted(table: &Table, open: &OpenFiles) -> Option<Self> {
         let Source::File { format, location, options, files, .. } = &table.source else {
             return None;
         };
-        match format {
-            FileFormat::Csv | FileFormat::Json => {}
-            FileFormat::Parquet | FileFormat::Arrow => return None,
-        }
         let shape = shape(*format, options).ok()?;
         let all: Vec<_> = match files {
             None => vec![(open.held(location).ok()?, shape, String::new())],
@@ -93,15 +115,28 @@ impl Unread {
             .map(|(name, data_type)| (name, data_type, CellCounts::default(), String::new()))
             .collect();
         let mut found = Self { width: schema.fields().len(), columns, ..Self::default() };
+        let mut lossy = BTreeSet::new();
+        if let FileFormat::Parquet | FileFormat::Arrow = format {
+            for (held, shape, _) in &all {
+                plain_columns(held, *format, shape, location).ok()?;
+                lossy.extend(lossy_columns(held, &schema));
+            }
+        }
         for (held, shape, file) in all {
-            found.add(&held, &shape, &file).ok()?;
-            let counts = count_cells(&held, &shape, &schema).ok()?;
-            for ((_, _, all, first), own) in found.columns.iter_mut().zip(counts) {
-                all.valid = all.valid.saturating_add(own.valid);
-                all.unfit = all.unfit.saturating_add(own.unfit);
-                if let (None, Some(_)) = (&all.first, &own.first) {
-                    (all.first, *first) = (own.first, file.clone());
+            let counts = match format {
+                FileFormat::Csv | FileFormat::Json => {
+                    found.add(&held, &shape, &file).ok()?;
+                    count_cells(&held, &shape, &schema).ok()?
                 }
+                FileFormat::Parquet | FileFormat::Arrow => {
+                    count_values(&held, *format, &schema, &lossy).ok()?
+                }
+            };
+            for ((_, _, all, first), own) in found.columns.iter_mut().zip(counts) {
+                if let (None, Some(_)) = (&all.first, &own.first) {
+                    *first = file.clone();
+                }
+                all.add(own);
             }
         }
         Some(found)
@@ -229,20 +264,17 @@ fn unfit(
     let Some(first) = &counts.first else { return String::new() };
     let shown: String = first.text.chars().take(SHOWN).collect();
     let dots = if shown.len() < first.text.len() { "…" } else { "" };
-    let (all, line) = (grouped(counts.valid.saturating_add(counts.unfit)), grouped(first.line));
+    let (all, place) = (grouped(counts.valid.saturating_add(counts.unfit)), first.place);
     let are = if counts.unfit == 1 { "is" } else { "are" };
-    let option = match data_type {
-        DataType::Date32 | DataType::Timestamp(..) => ", or OPTIONS ('date_format' …)",
-        number if number.is_numeric() => ", or OPTIONS ('null_value' …) or ('decimal' ',')",
-        _ => ", or OPTIONS ('null_value' …)",
-    };
     format!(
-        "; {} of {all} cells of {}.{} {are} not {}: read as NULL. The first is `{}{dots}` in line {line}{file}: declare VARCHAR{option}",
+        "; {} of {all} cells of {}.{} {are} not {}: read as NULL. The first is `{}{dots}` in {place} {}{file}{}",
         grouped(counts.unfit),
         quoted(table),
         quoted(column),
         sql_type(data_type),
         visible::line(&shown),
+        grouped(first.line),
+        counts.advice(data_type),
     )
 }
 
