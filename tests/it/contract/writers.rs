@@ -11,7 +11,7 @@ use arrow::array::{
     Time64NanosecondArray, UInt64Array,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, i256};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, Time64MicrosecondType, i256};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use hushql::{Engine, Session};
@@ -367,4 +367,81 @@ async fn files_that_cannot_be_read_are_named() {
         }
     }
     assert!(named > 0);
+}
+
+/// Times of the day have domains and are keys, texts and choices, or the refusal says what to
+/// write.
+#[tokio::test]
+async fn times_have_domains() {
+    let folder = tempfile::tempdir().unwrap();
+    let hour = 3_600_000_000;
+    // The last one is no time of a day, which is NULL and not the end of a range.
+    let times = [8, 8, 9, 12, 23, 25].map(|hours| Some(hours * hour));
+    let at: ArrayRef = Arc::new(Time64MicrosecondArray::from(times.to_vec()));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(1..=6));
+    for format in ["parquet", "arrow", "csv"] {
+        let path = folder.path().join(format!("t.{format}"));
+        match format {
+            "csv" => {
+                fs::write(&path, "id,at\n1,08:00\n2,08:00:00\n3,09:00\n4,12:00\n5,23:00\n6,25:00\n")
+                    .unwrap()
+            }
+            _ => write(
+                &path,
+                &RecordBatch::try_from_iter([("id", Arc::clone(&ids)), ("at", Arc::clone(&at))])
+                    .unwrap(),
+            ),
+        }
+        let engine = Engine::in_memory().unwrap();
+        let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+        done(&owner, &create("t", "(id BIGINT, at TIME)", &path)).await;
+        done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
+        done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)").await;
+        let distinct = "SELECT LAPLACE(eps=1000, rows=5) COUNT(DISTINCT at) AS n FROM t";
+        let answer = lab.query(distinct).await.unwrap();
+        assert_eq!(answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0), 4);
+        assert_eq!(count(&lab, "t WHERE CAST(at AS VARCHAR) LIKE '08:00%'").await, 2, "{format}");
+        // A quantile lies between two of the rows' times.
+        for (choice, hours) in [("MIN(at)", 0..9), ("MEDIAN(at)", 8..13), ("MAX(at)", 12..24)] {
+            let sql = format!("SELECT EXPONENTIAL(eps=1000, rows=5) {choice} AS x FROM t");
+            let answer = lab.query(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+            let x = answer.batches()[0].column(0).as_primitive::<Time64MicrosecondType>().value(0);
+            assert!(hours.contains(&(x / hour)), "{format} {choice}: {answer}");
+        }
+        let refused = why(&lab, "SELECT at, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY at").await;
+        assert!(refused.contains("EXTRACT(HOUR FROM at)"), "{refused}");
+        let listed = "SELECT at, LAPLACE(eps=1000, rows=5) COUNT(*) AS n FROM t GROUP BY at KEYS ('08:00', '12:00')";
+        assert_eq!(lab.query(listed).await.unwrap().batches()[0].num_rows(), 2);
+        // A domain of listed times makes keys.
+        let domain = "ALTER TABLE t ALTER COLUMN at SET PRIVACY DOMAIN";
+        done(&owner, &format!("{domain} IN ('08:00', TIME '12:00', NULL)")).await;
+        let keys =
+            "SELECT at, LAPLACE(eps=1000, rows=5) COUNT(*) AS n FROM t GROUP BY at ORDER BY n";
+        let answer = lab.query(keys).await.unwrap();
+        let n = answer.batches()[0].column(1).as_primitive::<Int64Type>().values().to_vec();
+        assert_eq!(n, [1, 2, 3], "{format}");
+        let declared = done(&owner, "SHOW CREATE TABLE t").await;
+        assert!(declared.contains("IN ('08:00', '12:00', NULL)"), "{declared}");
+        // A range moves times to its ends, and no more.
+        done(&owner, &format!("{domain} BETWEEN ('08:30', '22:00')")).await;
+        assert_eq!(count(&lab, "t WHERE at = '08:30'").await, 2, "{format}");
+        assert_eq!(count(&lab, "t WHERE at = TIME '22:00'").await, 1, "{format}");
+        assert_eq!(count(&lab, "t WHERE at >= '12:00'").await, 2, "{format}");
+        assert_eq!(count(&lab, "t WHERE at IS NULL").await, 1, "{format}");
+        assert_eq!(count(&lab, "t WHERE CLAMP(at, TIME '10:00', TIME '11:00') = '10:00'").await, 3);
+        let refused = why(&lab, "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE at < '08:30'").await;
+        assert!(refused.contains("at lies between '08:30:00' and '22:00:00'"), "{refused}");
+        let refused = why(&lab, "SELECT LAPLACE(eps=1) SUM(at) FROM t").await;
+        assert!(refused.contains("TIME"), "{refused}");
+        for (wrong, says) in [
+            ("BETWEEN ('08:30', '25:00')", "'25:00' is not a value of type TIME"),
+            ("BETWEEN ('08:30', '23:59:60')", "'23:59:60' is not a value of type TIME"),
+            ("BETWEEN ('08:30', '08:00')", "are reversed"),
+            ("BETWEEN ('08:00', '12:00') STEP 1", "EXTRACT(HOUR FROM"),
+            ("IN (8, 12)", "8 is not a value of type TIME"),
+        ] {
+            let refused = why(&owner, &format!("{domain} {wrong}")).await;
+            assert!(refused.contains(says), "{wrong}: {refused}");
+        }
+    }
 }

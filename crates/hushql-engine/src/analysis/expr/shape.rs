@@ -3,7 +3,7 @@
 use super::facts::Scope;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef, HashSet, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Cast, InList};
@@ -226,6 +226,18 @@ pub(crate) fn union(branches: &[Facts]) -> Facts {
 
 pub(crate) fn is_string(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether casts between these types have been reviewed. A time of the day is a text, and no
+/// number.
+pub(crate) fn may_cast(from: &DataType, to: &DataType) -> bool {
+    let is_time_as_text = is_time(from) && is_string(to);
+    is_time_as_text || (castable(from) && castable(to))
+}
+
+/// True for the times of the day that files and literals have.
+pub(crate) fn is_time(data_type: &DataType) -> bool {
+    *data_type == DataType::Time64(TimeUnit::Microsecond)
 }
 
 /// Whether casts of this type have been reviewed.
