@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, AsArray, Decimal256Array, DurationMillisecondArray, FixedSizeBinaryArray,
-    Float64Array, Int64Array, RecordBatch, StringArray, Time64MicrosecondArray,
-    Time64NanosecondArray, UInt64Array,
+    Float64Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    Time64MicrosecondArray, Time64NanosecondArray, UInt64Array,
 };
+use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, Time64MicrosecondType, i256};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
@@ -367,6 +368,114 @@ async fn files_that_cannot_be_read_are_named() {
         }
     }
     assert!(named > 0);
+}
+
+/// The fields of structs are columns: with domains, conditions and keys, in one file and in several
+/// whose writers order and store them differently. The field of a NULL is NULL.
+#[tokio::test]
+async fn fields_of_structs_are_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("below");
+    fs::create_dir_all(below.join("year=2025")).unwrap();
+    let city: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("Oslo"), Some("Rome"), None, Some("Rome")]));
+    let zip: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(3), Some(4)]));
+    let at: ArrayRef = Arc::new(Float64Array::from(vec![7.0, 7.5, f64::NAN, 9.0]));
+    let whole = |narrow: bool| -> RecordBatch {
+        let zip = match narrow {
+            true => cast(&zip, &DataType::Int32).unwrap(),
+            false => Arc::clone(&zip),
+        };
+        let city = match narrow {
+            true => cast(&city, &DataType::LargeUtf8).unwrap(),
+            false => Arc::clone(&city),
+        };
+        let at = StructArray::from(vec![(
+            Arc::new(Field::new("person", DataType::Float64, true)),
+            Arc::clone(&at),
+        )]);
+        let at: ArrayRef = Arc::new(at);
+        let fields = vec![
+            (Arc::new(Field::new("city", city.data_type().clone(), true)), city),
+            (Arc::new(Field::new("zip", zip.data_type().clone(), true)), zip),
+            (Arc::new(Field::new("at", at.data_type().clone(), true)), at),
+        ];
+        let (fields, columns): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
+        let nulls = NullBuffer::from(vec![true, true, true, false]);
+        let address: ArrayRef = Arc::new(StructArray::new(fields.into(), columns, Some(nulls)));
+        let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
+        let tags = ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(1)]); 4]);
+        let tags: ArrayRef = Arc::new(tags);
+        let rows = [("id", ids, true), ("address", address, true), ("tags", tags, true)];
+        RecordBatch::try_from_iter_with_nullable(rows).unwrap()
+    };
+    for format in ["parquet", "arrow"] {
+        let path = folder.path().join(format!("t.{format}"));
+        write(&path, &whole(false));
+        for (name, narrow) in [("a", false), ("b", true)] {
+            write(&below.join("year=2025").join(format!("{name}.{format}")), &whole(narrow));
+        }
+        let several = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t STORED AS {format} PARTITIONED BY (year INT) LOCATION '{}/**/*.{format}'",
+            below.display()
+        );
+        for (create, times) in [(create("t", "", &path), 1), (several, 2)] {
+            let engine = Engine::in_memory().unwrap();
+            let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+            done(&owner, &create).await;
+            let declared = done(&owner, "SHOW CREATE TABLE t").await;
+            assert!(declared.contains("t"), "{declared}");
+            done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 2").await;
+            let domain = "ALTER TABLE t ALTER COLUMN address.city SET PRIVACY DOMAIN IN ('Oslo', 'Rome', NULL)";
+            done(&owner, domain).await;
+            let domain = "ALTER TABLE t ALTER COLUMN address.zip SET PRIVACY DOMAIN BETWEEN (0, 9)";
+            done(&owner, domain).await;
+            done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)").await;
+            for (condition, rows) in [
+                ("address.city = 'Rome'", 1),
+                ("address['city'] = 'Oslo'", 1),
+                ("t.address.city IS NULL", 2),
+                ("\"address.zip\" >= 2", 2),
+                ("address.zip IS NULL", 1),
+                ("address.at.person > 7", 1),
+                ("address.at['person'] IS NULL", 2),
+                ("id > 0", 4),
+            ] {
+                let sql = format!("t WHERE {condition}");
+                assert_eq!(count(&lab, &sql).await, rows * times, "{format}: {condition}");
+            }
+            let by = "SELECT address.city, LAPLACE(eps=1000, rows=5) COUNT(*) AS n, LAPLACE(eps=1000, rows=5) SUM(address.zip) AS zips FROM t GROUP BY address.city ORDER BY n, zips";
+            let answer = lab.query(by).await.unwrap();
+            let answer = &answer.batches()[0];
+            let of =
+                |column: usize| answer.column(column).as_primitive::<Int64Type>().values().to_vec();
+            let expected = [vec![1, 1, 2], vec![1, 2, 3]];
+            assert_eq!(
+                [of(1), of(2)],
+                expected.map(|all| all.iter().map(|n| n * times).collect::<Vec<_>>())
+            );
+            let plain = "SELECT s.address.city FROM (SELECT * FROM t) s GROUP BY s.address.city";
+            assert!(lab.query(plain).await.is_err());
+            let refused =
+                why(&lab, "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE tags IS NULL").await;
+            assert!(refused.contains("values of type LIST cannot be computed with"), "{refused}");
+            done(&owner, "ALTER TABLE t REFRESH").await;
+            assert_eq!(count(&lab, "t WHERE address.zip = 2").await, times);
+        }
+    }
+    // A field names people, also one that is a DOUBLE.
+    let engine = Engine::in_memory().unwrap();
+    let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+    let path = folder.path().join("t.parquet");
+    let columns = "(id BIGINT, address.city VARCHAR, address.zip BIGINT, address.at.person DOUBLE)";
+    let refused = why(&owner, &create("t", columns, &path)).await;
+    assert!(refused.contains("the file has 5 columns, not 4"), "{refused}");
+    done(&owner, &create("t", "", &path)).await;
+    let told = done(&owner, "ALTER TABLE t SET PRIVACY UNIT (address.at.person) UNIQUE").await;
+    let lost = "1 of 2 cells of t.\"address.at.person\" is not BIGINT: read as NULL. The first is `7.5` in row 2";
+    assert!(told.contains(lost), "{told}");
+    done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)").await;
+    assert_eq!(count(&lab, "t").await, 1);
 }
 
 /// Times of the day have domains and are keys, texts and choices, or the refusal says what to

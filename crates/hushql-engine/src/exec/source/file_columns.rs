@@ -28,6 +28,7 @@ use super::csv_format::CsvFormat;
 use super::foreign_files::refuse_foreign;
 use super::lenient::{TextFormat, read_object};
 use super::open_files::{Chunks, FileReader, OpenFile};
+use super::struct_columns::without_structs;
 use super::unreadable_files::{known_in_arrow, known_in_parquet, not_in, wrong_format};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
@@ -165,9 +166,14 @@ fn schema_of(
             found
         }
     };
-    if matches!(format, FileFormat::Parquet | FileFormat::Arrow) {
-        held.stored.get_or_init(|| Arc::clone(&schema));
+    if let FileFormat::Csv | FileFormat::Json = format {
+        return checked(&schema, format, shown);
     }
+    let (schema, structs) = without_structs(&schema);
+    if let Some(structs) = structs {
+        held.structs.get_or_init(|| structs);
+    }
+    held.stored.get_or_init(|| Arc::clone(&schema));
     checked(&schema, format, shown)
 }
 

@@ -51,12 +51,24 @@ pub(super) fn count_values(
     if columns.is_empty() {
         return Ok(counts);
     }
+    let columns: Vec<usize> = columns.iter().copied().collect();
+    let structs = held.structs.get();
+    let needed = structs.map_or_else(|| columns.clone(), |structs| structs.needed(&columns));
     let mut row = 0;
-    for batch in batches(held, format, columns)? {
+    for batch in batches(held, format, &needed)? {
         let batch = batch?;
-        for (i, values) in columns.iter().zip(batch.columns()) {
-            if let (Some(counts), Some(field)) = (counts.get_mut(*i), declared.fields().get(*i)) {
-                add(counts, values, field.data_type(), row)?;
+        for i in &columns {
+            let values = match structs {
+                Some(structs) => structs.values(*i, &needed, batch.columns())?,
+                None => needed
+                    .iter()
+                    .position(|of| of == i)
+                    .and_then(|at| batch.columns().get(at))
+                    .cloned(),
+            };
+            let both = (counts.get_mut(*i), declared.fields().get(*i));
+            if let (Some(values), (Some(counts), Some(field))) = (values, both) {
+                add(counts, &values, field.data_type(), row)?;
             }
         }
         row += u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
@@ -66,9 +78,9 @@ pub(super) fn count_values(
 
 type Batches = Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>>>;
 
-fn batches(held: &Arc<OpenFile>, format: FileFormat, columns: &BTreeSet<usize>) -> Result<Batches> {
+fn batches(held: &Arc<OpenFile>, format: FileFormat, columns: &[usize]) -> Result<Batches> {
     if format == FileFormat::Arrow {
-        let projection = Some(columns.iter().copied().collect());
+        let projection = Some(columns.to_vec());
         return Ok(Box::new(arrow::ipc::reader::FileReader::try_new(held.reader(), projection)?));
     }
     let file = || Chunks(Arc::clone(held));
