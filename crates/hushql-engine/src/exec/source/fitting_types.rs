@@ -175,6 +175,7 @@ mod tests {
             (DataType::Int64, &["2.5", " -1e-3 "][..], ": declare DOUBLE, which"),
             (DataType::Int64, &["9223372036854775808"], ": declare DECIMAL(38,0), which"),
             (DataType::Int64, &["9223372036854775808", "2.5"], ": declare DOUBLE, which"),
+            (DataType::Int64, &["2.5", "9223372036854775808"], ": declare DOUBLE, which"),
             (DataType::Int32, &["3000000000"], ": declare BIGINT, which"),
             (DataType::Int32, &["3e9", "1e30"], ": declare DECIMAL(38,0), which"),
             (DataType::Int64, &["2.5", "A7"], ": declare VARCHAR, or OPTIONS ('null_value' …)"),
