@@ -35,18 +35,25 @@ pub enum NotAnalyzed {
 /// A release without a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoRange {
-    /// The number of the release, if the query writes it as a release.
-    pub(crate) release: Option<usize>,
-    /// The aggregate and the place in it, if the query writes no mechanism for it.
-    pub(crate) bare: Option<BareCall>,
+    /// The call of it; `None` if its bounds are not found.
+    pub(crate) call: Option<CallPlace>,
     /// The refusal for the case that no bounds are found.
     pub(crate) refusal: Refusal,
+}
+
+/// A call of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CallPlace {
+    /// By the number of its release.
+    Release(usize),
+    /// Without a mechanism.
+    Bare(Box<BareCall>),
 }
 
 /// An aggregate without a mechanism, by its node in the plan and its place there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BareCall {
-    pub(crate) node: Box<Aggregate>,
+    pub(crate) node: Aggregate,
     pub(crate) place: usize,
 }
 
@@ -62,8 +69,8 @@ impl NotAnalyzed {
         match self {
             Self::Refused(refusal) => Self::Refused(change(refusal)),
             Self::ManyUnits(refusal) => Self::ManyUnits(change(refusal)),
-            Self::NoRange(NoRange { release, bare, refusal }) => {
-                Self::NoRange(NoRange { release, bare, refusal: change(refusal) })
+            Self::NoRange(NoRange { call, refusal }) => {
+                Self::NoRange(NoRange { call, refusal: change(refusal) })
             }
             Self::Fault(fault) => Self::Fault(fault),
         }
@@ -75,11 +82,9 @@ impl NotAnalyzed {
     pub(crate) fn in_call(self, release: Option<usize>, node: &Aggregate, place: usize) -> Self {
         match self {
             Self::NoRange(NoRange { refusal, .. }) => {
-                let bare = match release {
-                    Some(_) => None,
-                    None => Some(BareCall { node: Box::new(node.clone()), place }),
-                };
-                Self::NoRange(NoRange { release, bare, refusal })
+                let bare = || CallPlace::Bare(Box::new(BareCall { node: node.clone(), place }));
+                let call = Some(release.map_or_else(bare, CallPlace::Release));
+                Self::NoRange(NoRange { call, refusal })
             }
             Self::Refused(_) | Self::ManyUnits(_) | Self::Fault(_) => self,
         }
@@ -89,9 +94,11 @@ impl NotAnalyzed {
     #[must_use]
     pub(crate) fn in_node(self, written: Option<&Aggregate>) -> Self {
         match self {
-            Self::NoRange(NoRange { release, bare: Some(BareCall { place, .. }), refusal }) => {
-                let bare = written.map(|node| BareCall { node: Box::new(node.clone()), place });
-                Self::NoRange(NoRange { release, bare, refusal })
+            Self::NoRange(NoRange { call: Some(CallPlace::Bare(bare)), refusal }) => {
+                let place = bare.place;
+                let bare = |node: &Aggregate| BareCall { node: node.clone(), place };
+                let call = written.map(|node| CallPlace::Bare(Box::new(bare(node))));
+                Self::NoRange(NoRange { call, refusal })
             }
             Self::NoRange(_) | Self::Refused(_) | Self::ManyUnits(_) | Self::Fault(_) => self,
         }

@@ -19,7 +19,7 @@ use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::keys::default_delta::offers_keys;
 use crate::analysis::keys::unknown::asks_for_threshold;
-use crate::analysis::not_analyzed::{NotAnalyzed, internal};
+use crate::analysis::not_analyzed::{CallPlace, NoRange, NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_name, released_part};
 use crate::analysis::private_aggregate::{PrivateAggregate, cut};
 use crate::analysis::recursion::deeper;
@@ -158,7 +158,7 @@ impl Splitter<'_> {
             }
             Err(NotAnalyzed::Fault(fault)) => Err(NotAnalyzed::Fault(fault)),
             // The caller finds its bounds, and comes back.
-            Err(NotAnalyzed::NoRange(missing)) if missing.bare.is_some() => {
+            Err(NotAnalyzed::NoRange(missing @ NoRange { call: Some(CallPlace::Bare(_)), .. })) => {
                 self.undo(so_far);
                 Err(NotAnalyzed::NoRange(missing))
             }

@@ -34,7 +34,7 @@ use crate::analysis::default_shares::{DefaultShare, DefaultShares, costs_nothing
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::keys::unknown::asks_for_threshold;
-use crate::analysis::not_analyzed::{BareCall, NoRange, NotAnalyzed};
+use crate::analysis::not_analyzed::{BareCall, CallPlace, NoRange, NotAnalyzed};
 use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};
 use crate::buckets::{Buckets, OUTERMOST, least_kept, reach};
@@ -131,10 +131,13 @@ fn rewritten(
     costs: &Costs,
     analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
 ) -> Option<Bound> {
-    let marked = missing.bare.as_ref().map(|bare| with_marks(bound, bare));
-    let (bound, release) = match &marked {
-        Some(marked) => marked.as_ref().map(|(bound, release)| (bound, *release))?,
-        None => (bound, missing.release?),
+    let marked;
+    let (bound, release) = match missing.call.as_ref()? {
+        CallPlace::Release(release) => (bound, *release),
+        CallPlace::Bare(bare) => {
+            marked = with_marks(bound, bare)?;
+            (&marked.0, marked.1)
+        }
     };
     let aggregate = first_with(bound.plan(), release)?;
     let mut releases = bound.releases().to_vec();
@@ -164,7 +167,7 @@ fn rewritten(
 /// The query in which a bare aggregate without a range, and all bare ones of the same argument
 /// beside it, are releases without a cost. They mean the same. Also the number of the first.
 fn with_marks(bound: &Bound, bare: &BareCall) -> Option<(Bound, usize)> {
-    let node = bare.node.as_ref();
+    let node = &bare.node;
     let mut releases = bound.releases().to_vec();
     let first = releases.len();
     let own = argument_and_filter(CallOf::function(node.aggr_expr.get(bare.place)?)?);

@@ -25,9 +25,9 @@ mod foreign_files;
 mod lenient;
 mod line_reader;
 mod location;
+mod lossy_columns;
 mod managed_files;
 mod managed_locations;
-mod lossy_columns;
 mod multi_file_scan;
 mod open_files;
 #[cfg(feature = "postgres")]
