@@ -222,19 +222,19 @@ async fn damaged_compression_is_no_row() {
     }
 }
 
-/// A line break within quotes ends a row, so that no text hides the rows of others; the owner
-/// is told where rows were read.
+/// An open quotation ends with its line, so that no text hides the rows of others; the owner is
+/// told where rows were read.
 #[tokio::test]
 async fn lines_that_are_no_rows_are_told_to_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let owner = Engine::in_memory().unwrap().owner();
-    let open = "2 lines of t with an open quotation mark belong to nobody and are in no answer: the first is line 3. A line break within quotes ends a row";
+    let over = "1 row of t goes over several lines: the first begins in line 3, and the longest has 2 lines";
     let one = "1 line of t with an open quotation mark belongs to nobody and is in no answer: the first is line 3.";
     let wide = "1 line of t with another number of cells than its 2 columns belongs to nobody and is in no answer: the first is line 4, with 3 cells";
     let broken = "2 lines of t without a JSON object belong to nobody and are in no answer: the first is line 2";
     let foreign = "1 line of t has cells that are not UTF-8, and those are NULL: the first is line";
     for (name, bytes, told) in [
-        ("a.csv", &b"id,note\n1,one\n2,\"two\nlines\"\n"[..], vec![open]),
+        ("a.csv", &b"id,note\n1,one\n2,\"two\nlines\"\n"[..], vec![over]),
         ("b.csv", b"id,note\n1,one\n2,S\xfcd\n", vec![foreign]),
         ("c.csv", b"id,note\n1,S\xfcd\n\"2\n3,4,5\n", vec![one, wide, foreign]),
         ("d.csv", b"id,note\n1,one\n\n2,\"t,w\"\"o\"\n", vec![]),

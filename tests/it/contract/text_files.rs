@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
 use hushql::{Engine, Session};
 
 use crate::contract::asked::{done, why};
@@ -276,4 +278,226 @@ async fn a_unit_that_nobody_has_is_refused() {
             }
         }
     }
+}
+
+/// A JSON file as a public table: its rows, with what CREATE and SET PUBLIC say.
+async fn read_json(owner: &Session, path: &Path, columns: &str) -> String {
+    let create = create(path, columns, "").replace("STORED AS CSV", "STORED AS JSON");
+    let mut said = done(owner, &create).await;
+    said.push_str(&done(owner, "ALTER TABLE t SET PUBLIC").await);
+    let answer = owner.query("SELECT * FROM t").await.unwrap().to_string();
+    let rows = answer.lines().filter(|line| line.starts_with('|')).skip(1);
+    let cells = |row: &str| -> Vec<String> {
+        row.trim_matches('|').split('|').map(|cell| cell.trim().replace("NULL", "")).collect()
+    };
+    let rows: Vec<String> = rows.map(|row| cells(row).join(",")).collect();
+    format!("{} / {said}", rows.join(" "))
+}
+
+/// Declared columns are any of a file's keys, in any order, and other keys are left out. NaN is
+/// NULL, and a key may first occur late.
+#[tokio::test]
+async fn json_objects_are_read_by_their_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = Engine::in_memory().unwrap().owner();
+    let path = folder.path().join("t.json");
+    let rows = r#"{"id": 1, "fee": 123456789012345678.25, "day": "2025-01-02", "at": "2025-01-02 10:30", "x": NaN}
+{"day": null, "id": 2, "x": -Infinity, "late": 7, "fee": 10.5, "tags": ["a", {"b": NaN}]}
+"#;
+    let declared = "(late INT, day DATE, fee DECIMAL(20, 2), id BIGINT)";
+    let expected = ",2025-01-02,123456789012345678.25,1 7,,10.50,2 /";
+    for text in [
+        rows.to_owned(),
+        // An array, with an object a line or all in one.
+        format!("[{}]\n", rows.trim().replace("}\n{", "},\n{")),
+        format!("[{}]", rows.trim().replace("}\n{", "}, {")),
+        // Objects over several lines, and an array of these.
+        rows.replace(", \"", ",\n  \"").replace('}', "\n}"),
+        format!("[\n{}\n]", rows.replace(", \"", ",\n  \"").replace("}\n{", "\n},\n{")),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        let found = read_json(&owner, &path, declared).await;
+        assert!(found.starts_with(expected) && !found.contains("belong"), "{text}: {found}");
+        let found = read_json(&owner, &path, "(id BIGINT, at TIMESTAMP, x DOUBLE)").await;
+        assert!(found.starts_with("1,2025-01-02T10:30:00, 2,, /"), "{text}: {found}");
+        let inferred = read_json(&owner, &path, "").await;
+        let (first, late) = (
+            "2025-01-02 10:30,2025-01-02,1.2345678901234568e17,1,",
+            ",10.5,2,,7,[\"a\",{\"b\":null}] /",
+        );
+        assert!(inferred.starts_with(first) && inferred.contains(late), "{text}: {inferred}");
+    }
+    std::fs::write(&path, "{\"id\": 1}\n{\"id\": 2}\n").unwrap();
+    let found = read_json(&owner, &path, "(id INT, fee INT, \"Day\" DATE)").await;
+    assert!(found.contains("no object has a key fee or \"Day\", which is NULL"), "{found}");
+    let create =
+        |columns: &str| create(&path, columns, "").replace("STORED AS CSV", "STORED AS JSON");
+    for (text, says) in [
+        (
+            "{\"a\": 1}\n{\"b\": 2}\n{\"a\": {\"n\": 1}}\n",
+            "the key a of `PATH` has an object in line 3 and a number in line 1",
+        ),
+        ("[1, 2]\n", "`PATH` is not a JSON file: line 1 is no object"),
+        ("id,x\n1,2\n", "`PATH` is not a JSON file: line 1 is no object"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let refused = why(&owner, &create("")).await;
+        let says = says.replace("PATH", &path.display().to_string());
+        assert!(refused.contains(&says), "{refused}");
+    }
+    // A declared text holds the values of any shape.
+    std::fs::write(&path, "{\"a\": 1}\n{\"a\": {\"n\": [1]}}\n{\"a\": \"x\"}\n").unwrap();
+    let found = read_json(&owner, &path, "(a VARCHAR)").await;
+    assert!(found.starts_with("1 {\"n\":[1]} x /"), "{found}");
+}
+
+/// Where no declaration reads and holds a JSON document, its objects are not read by lines, and the
+/// owner learns what to do.
+#[tokio::test]
+async fn json_documents_are_held_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = Engine::in_memory().unwrap().owner();
+    let path = folder.path().join("t.json");
+    let create = |options: &str| {
+        create(&path, "(id BIGINT)", options).replace("STORED AS CSV", "STORED AS JSON")
+    };
+    for (text, broken) in [
+        ("[\n{\"id\": 1},\n{\"id\": 2}\n]\n", "[\n{\"id\": 1},\n{\"id\": 2},\n]\n"),
+        ("{\n\"id\": 1\n}\n{\n\"id\": 2\n}\n", "{\n\"id\": 1\n}\n{\n\"id\": 2\n"),
+        ("[{\"id\": 1}, {\"id\": 2}]", "[{\"id\": 1}, {\"id\": 2}, 3]"),
+        (
+            "{\n\"id\": 1\n}\n{\"id\": 2}\n{\"id\": 3}\n",
+            "{\n\"id\": 1\n}\n{\"id\": 2} {\"id\": 3}\n",
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        done(&owner, &create("")).await;
+        for unit in ["UNIT (id) UNIQUE", "UNIT (id) MAX ROWS 2", "UNIT ROW"] {
+            let said = done(&owner, &format!("ALTER TABLE t SET PRIVACY {unit}")).await;
+            assert!(!said.contains("belong"), "{said}");
+        }
+        let unread = "are in an array, or go over several lines, and are read only where a declaration reads the files";
+        let refused = why(&owner, "ALTER TABLE t SET PRIVACY UNIT (id)").await;
+        assert!(refused.contains(unread) && refused.contains("jq -c"), "{refused}");
+        done(&owner, &create("OPTIONS ('content_hash' 'false')")).await;
+        for declare in ["SET PRIVACY UNIT ROW", "SET PUBLIC"] {
+            let refused = why(&owner, &format!("ALTER TABLE t {declare}")).await;
+            assert!(refused.contains(unread), "{refused}");
+        }
+        std::fs::write(&path, broken).unwrap();
+        done(&owner, &create("")).await;
+        let refused = why(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
+        assert!(refused.contains("nor a document of objects: "), "{refused}");
+        assert!(refused.contains("OPTIONS ('line_breaks' 'false')"), "{refused}");
+    }
+}
+
+/// A number whose noise is 0 but with a probability of e⁻²⁰⁰.
+async fn count(lab: &Session, sql: &str) -> i64 {
+    let answer = lab.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0)
+}
+
+/// Texts over several lines are read where a declaration read the file, found it well formed and
+/// holds it; a changed file is refused.
+#[tokio::test]
+async fn texts_over_several_lines_are_read_from_held_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::in_memory().unwrap();
+    let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+    let path = folder.path().join("t.csv");
+    let text = "id,note\r\n1,one\r\n2,\"two\r\n\r\nlines, \"\"2\"\"\"\r\n3,\"# three,\r\n3\"\r\n";
+    std::fs::write(&path, text).unwrap();
+    let told = "2 rows of t go over several lines: the first begins in line 3, and the longest has 3 lines";
+    let ask = "SELECT LAPLACE(eps=50000) COUNT(*) AS n FROM t WHERE note IS NOT NULL";
+    let said = done(&owner, &create(&path, "", "")).await;
+    assert!(said.contains("texts go over several lines: UNIQUE, MAX ROWS n, ROW"), "{said}");
+    done(&owner, "ALTER TABLE t SET PRIVACY UNIT ROW").await;
+    done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)").await;
+    for unit in ["(id) UNIQUE", "(id) MAX ROWS 2", "ROW"] {
+        let said = done(&owner, &format!("ALTER TABLE t SET PRIVACY UNIT {unit}")).await;
+        assert!(said.contains(told) && !said.contains("belong"), "{said}");
+        assert_eq!(count(&lab, ask).await, 3, "{unit}");
+    }
+    // By lines, only the first is a row.
+    done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id)").await;
+    assert_eq!(count(&lab, &ask.replace("50000", "50000, rows=2")).await, 1);
+    for (options, unit, rows) in [
+        ("OPTIONS ('content_hash' 'true')", "ROW", 3),
+        ("OPTIONS ('content_hash' 'false')", "ROW", 1),
+        ("OPTIONS ('content_hash' 'false')", "(id) UNIQUE", 3),
+        ("OPTIONS ('line_breaks' 'false')", "(id) UNIQUE", 1),
+        ("OPTIONS ('line_breaks' 'true')", "(id) UNIQUE", 3),
+    ] {
+        done(&owner, &create(&path, "", options)).await;
+        done(&owner, &format!("ALTER TABLE t SET PRIVACY UNIT {unit}")).await;
+        assert_eq!(count(&lab, ask).await, rows, "{options} {unit}");
+    }
+    let refused = why(&owner, "ALTER TABLE t SET PRIVACY UNIT (id)").await;
+    assert!(refused.contains("records over several lines are read only where"), "{refused}");
+    // A file that changes is refused, and read again where it is declared again.
+    done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
+    std::fs::write(&path, format!("{text}4,\"four\r\n\"\r\n")).unwrap();
+    let refused = why(&lab, ask).await;
+    assert!(refused.contains("was changed since its rows were declared"), "{refused}");
+    let said = done(&owner, "ALTER TABLE t REFRESH").await;
+    assert!(said.contains("3 rows of t go over several lines"), "{said}");
+    assert_eq!(count(&lab, ask).await, 4);
+    std::fs::write(&path, format!("{text}4,\"four\r\n")).unwrap();
+    let refused = why(&owner, "ALTER TABLE t REFRESH").await;
+    assert!(
+        refused.contains("is not well formed: the quotation in line 8 does not end"),
+        "{refused}"
+    );
+    assert!(why(&lab, ask).await.contains("was changed"));
+    // Public files, too.
+    std::fs::write(&path, text).unwrap();
+    done(&owner, &create(&path, "", "")).await;
+    let said = done(&owner, "ALTER TABLE t SET PUBLIC").await;
+    assert!(said.contains(told), "{said}");
+    let notes = "SELECT id, note FROM t ORDER BY id";
+    let found = owner.query(notes).await.unwrap();
+    assert_eq!(found.batches().iter().map(|batch| batch.num_rows()).sum::<usize>(), 3);
+    std::fs::write(&path, "id,note\n1,one\n").unwrap();
+    let refused = why(&lab, notes).await;
+    assert!(
+        refused.contains("was changed") && refused.contains("ALTER TABLE t REFRESH"),
+        "{refused}"
+    );
+    done(&owner, "ALTER TABLE t REFRESH").await;
+    assert!(done(&lab, notes).await.contains("one"));
+    std::fs::write(&path, "id,note\n2,two\n").unwrap();
+    assert!(done(&lab, notes).await.contains("two"));
+}
+
+/// Files with several open quotation marks that are not well formed are refused, with the cause and
+/// what to write.
+#[tokio::test]
+async fn quotations_that_do_not_end_are_refused_with_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = Engine::in_memory().unwrap().owner();
+    let path = folder.path().join("t.csv");
+    let declare = "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE";
+    for (rows, says) in [
+        ("1,\"a\nb\"\n2,\"open\n3,c\n", "the quotation in line 4 does not end"),
+        ("1,\"a\nb\"\n2,c,d\n", "the row in line 4 has 3 cells, and the table has 2 columns"),
+        ("1,5\" pipe\n2,6\" pipe\n", "line 2 has text beside the quotation marks of a cell"),
+        ("1,\"a\n2,b\n3,c\"\n", "line 3 is within quotes and reads like a row"),
+    ] {
+        std::fs::write(&path, format!("id,note\n{rows}9,z\n")).unwrap();
+        done(&owner, &create(&path, "(id BIGINT, note VARCHAR)", "")).await;
+        let refused = why(&owner, declare).await;
+        assert!(refused.contains(says), "{refused}");
+        assert!(refused.contains("open quotation mark, the first is line 2"), "{refused}");
+        assert!(refused.contains("OPTIONS ('line_breaks' 'false')"), "{refused}");
+        let by_lines = "OPTIONS ('line_breaks' 'false')";
+        done(&owner, &create(&path, "(id BIGINT, note VARCHAR)", by_lines)).await;
+        let said = done(&owner, declare).await;
+        assert!(said.contains("with an open quotation mark"), "{said}");
+    }
+    // A text may contain what reads like a row, if the owner says so.
+    std::fs::write(&path, "id,note\n1,\"a\n2,b\nc\"\n3,c\n").unwrap();
+    done(&owner, &create(&path, "", "OPTIONS ('line_breaks' 'true')")).await;
+    let said = done(&owner, declare).await;
+    assert!(said.contains("1 row of t goes over several lines"), "{said}");
 }

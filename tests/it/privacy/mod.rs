@@ -23,6 +23,7 @@ pub(crate) mod object_layouts;
 #[cfg(feature = "objects")]
 pub(crate) mod objects;
 pub(crate) mod one_group;
+pub(crate) mod open_quotes;
 pub(crate) mod paid;
 pub(crate) mod possible_keys;
 #[cfg(feature = "postgres")]

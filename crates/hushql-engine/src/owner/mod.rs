@@ -11,7 +11,9 @@ use std::sync::{Arc, PoisonError};
 
 use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::catalog::describe::per_query_text;
-use crate::catalog::{Budget, Catalog, Domain, FileFormat, Privacy, Replay, Source, Table, Unit};
+use crate::catalog::{
+    Budget, Catalog, Domain, FileFormat, Fingerprint, Privacy, Replay, Source, Table, Unit,
+};
 use crate::dialect::{Declaration, DomainClause, Literal, Taken};
 use crate::error::Error;
 use crate::exec::source::OpenFiles;
@@ -130,9 +132,11 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let unit = units::checked(&catalog, entry, clause)?;
             let open = inner.open_files();
             match retyped.is_some() {
-                true => open.check_as_owner(&unverified(entry))?,
+                true => open.check_as_owner(&units::unverified(entry))?,
                 false => open.fits_its_declaration(entry)?,
             }
+            let read = units::read_as(&open, &catalog, entry, &unit)?;
+            let entry = &read;
             units::verified(inner, &open, &catalog, entry, &unit).await?;
             // If the rows were read, the owner learns which lines are not rows, and if a column is
             // read in another type, how many values have no such one.
@@ -144,9 +148,13 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
         }
         Declaration::SetPublic { table } => {
             let catalog = inner.vault.catalog()?;
-            units::nothing_leads_through(&catalog, table)?;
-            let unread = strict::unread(known(&catalog, table)?, &inner.open_files(), true)?;
-            let done = in_memory(inner, declaration)?;
+            let open = inner.open_files();
+            let entry = known(&catalog, table)?;
+            let pinned = units::pinned_over_lines(&open, entry)?;
+            let mut read = entry.clone();
+            pin(&mut read, pinned.clone());
+            let unread = strict::unread(&read, &open, true)?;
+            let done = set_public(inner, &catalog, table, pinned)?;
             Ok(done + &unread.text(table))
         }
         Declaration::SetStrict { table, strict } => strict::set(inner, table, *strict),
@@ -182,13 +190,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let open = inner.open_files();
             set_unit(inner, &open, catalog, known(catalog, table)?, unit, other_people)
         }
-        Declaration::SetPublic { table } => {
-            units::nothing_leads_through(catalog, table)?;
-            let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
-            twins::may_be_public(&providers, catalog, known(catalog, table)?)?;
-            alter(inner, catalog, table, |entry| without_unit(entry, Privacy::Public))?;
-            Ok(format!("table {table} is public: answers may show its rows to anyone"))
-        }
+        Declaration::SetPublic { table } => set_public(inner, catalog, table, None),
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
             alter(inner, catalog, table, |entry| without_unit(entry, Privacy::Undeclared))?;
@@ -346,15 +348,6 @@ fn set_unit(
     Ok(format!("table {table} is private; {shown}{carried}"))
 }
 
-/// A table whose files may differ from those on which it was verified.
-fn unverified(table: &Table) -> Table {
-    let mut anew = table.clone();
-    if let Source::File { fingerprint, .. } = &mut anew.source {
-        *fingerprint = None;
-    }
-    anew
-}
-
 /// Writes a unit, with the fingerprints of the files on which it was declared.
 fn keep_unit(
     inner: &Inner,
@@ -363,18 +356,16 @@ fn keep_unit(
     entry: &Table,
     unit: Unit,
 ) -> Result<(), Error> {
-    let fingerprint = units::fingerprint(open, catalog, entry, &unit)?;
+    let found = units::fingerprint(open, catalog, entry, &unit)?;
     let of_target = units::fingerprint_of_target(open, catalog, &unit)?;
     let mut table = Table { privacy: Privacy::Private(unit), ..entry.clone() };
-    if let Source::File { fingerprint: slot, .. } = &mut table.source {
-        *slot = fingerprint;
+    if let Source::File { fingerprint, .. } = &mut table.source {
+        *fingerprint = found.map(|found| units::read_alike(found, fingerprint.as_ref()));
     }
     let mut changed = vec![table];
     if let Some((target, fingerprint)) = of_target {
         let mut target = known(catalog, &target)?.clone();
-        if let Source::File { fingerprint: slot, .. } = &mut target.source {
-            *slot = Some(fingerprint);
-        }
+        pin(&mut target, Some(fingerprint));
         changed.push(target);
     }
     Ok(inner.vault.alter_tables(catalog, &changed)?)
@@ -383,9 +374,32 @@ fn keep_unit(
 /// Removes the unit of a table. Its file may change from then on.
 fn without_unit(table: &mut Table, privacy: Privacy) {
     table.privacy = privacy;
+    pin(table, None);
+}
+
+/// Holds the bytes of a table's files, or lets them change.
+fn pin(table: &mut Table, pinned: Option<Fingerprint>) {
     if let Source::File { fingerprint, .. } = &mut table.source {
-        *fingerprint = None;
+        *fingerprint = pinned;
     }
+}
+
+/// Makes a table public. Its file may change from then on, unless it is pinned because its records
+/// go over several lines.
+fn set_public(
+    inner: &Inner,
+    catalog: &Catalog,
+    table: &str,
+    pinned: Option<Fingerprint>,
+) -> Result<String, Error> {
+    units::nothing_leads_through(catalog, table)?;
+    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+    twins::may_be_public(&providers, catalog, known(catalog, table)?)?;
+    alter(inner, catalog, table, |entry| {
+        without_unit(entry, Privacy::Public);
+        pin(entry, pinned);
+    })?;
+    Ok(format!("table {table} is public: answers may show its rows to anyone"))
 }
 
 /// Takes the present rows of a table as the declared ones. The unit of a single file is verified on
@@ -402,14 +416,25 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
         }
         (Source::File { files: None, .. }, Some(unit)) => {
             open.fits_its_declaration(entry)?;
+            let entry = &units::read_as(&open, &catalog, entry, unit)?;
             units::verified(inner, &open, &catalog, entry, unit).await?;
             unread = strict::unread(entry, &open, unit.max_rows().is_some())?;
             unread.refuse_unreadable(table, unit)?;
             keep_unit(inner, &open, &catalog, entry, unit.clone())?;
         }
-        (Source::File { files: None, .. }, None) => {
+        (Source::File { files: None, fingerprint, .. }, None) => {
             open.fits_its_declaration(entry)?;
-            unread = strict::unread(entry, &open, false)?;
+            let pinned = match entry.is_public() {
+                true => units::pinned_over_lines(&open, entry)?,
+                false => None,
+            };
+            let mut read = entry.clone();
+            pin(&mut read, pinned.clone());
+            let is_pinned = pinned.is_some() || fingerprint.is_some();
+            unread = strict::unread(&read, &open, entry.is_public() && is_pinned)?;
+            if entry.is_public() && is_pinned {
+                alter(inner, &catalog, table, |entry| pin(entry, pinned))?;
+            }
         }
         (Source::Postgres { .. } | Source::Registered | Source::Released { .. }, _) => {}
     }

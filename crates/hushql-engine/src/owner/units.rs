@@ -25,7 +25,7 @@ use crate::catalog::{Catalog, FileFormat, Fingerprint, Link, Source, Table, Unit
 use crate::dialect::UnitClause;
 use crate::error::Error;
 use crate::exec::exact_rows;
-use crate::exec::source::{OpenFiles, hashes_content, may_change};
+use crate::exec::source::{self as files, OpenFiles, hashes_content, may_change};
 use crate::functions::{counts_as_whole, widens};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
@@ -315,12 +315,16 @@ fn unread(table: &Table, error: datafusion::common::DataFusionError) -> Error {
     Error::catalog_from(format!("the rows of {} cannot be read", table.name), error)
 }
 
-/// The rows of a table, whose file may differ from the verified one.
+/// The rows of a table, whose file may differ from the verified one unless its records go over
+/// several lines.
 fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPlanBuilder, Error> {
-    let mut anew = table.clone();
-    if let Source::File { fingerprint, .. } = &mut anew.source {
-        *fingerprint = None;
-    }
+    let anew = match &table.source {
+        Source::File { fingerprint: Some(held), .. } if held.over_lines => table.clone(),
+        Source::File { .. }
+        | Source::Postgres { .. }
+        | Source::Registered
+        | Source::Released { .. } => unverified(table),
+    };
     let provider = inner
         .provider(&Arc::new(anew), open)
         .ok_or_else(|| Error::catalog(format!("{} is not registered yet", table.name)))?;
@@ -377,6 +381,74 @@ async fn most_alike(
         .find(|b| b.num_rows() > 0)
         .and_then(|b| b.column(0).as_primitive_opt::<Int64Type>()?.iter().next().flatten());
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
+}
+
+/// A table whose files may differ from those on which it was verified.
+pub(super) fn unverified(table: &Table) -> Table {
+    let mut anew = table.clone();
+    if let Source::File { fingerprint, .. } = &mut anew.source {
+        *fingerprint = None;
+    }
+    anew
+}
+
+/// The table as a declaration of its unit reads it, and every query after it: over lines if the
+/// declaration reads the files to their end, finds them well formed, and holds their bytes. Such
+/// files are then compared with the fingerprint that this call takes.
+///
+/// # Errors
+/// [`Error::Catalog`] if the files can be read neither by lines nor over lines, or if their records
+/// go over lines and the declaration does not read and hold them.
+pub(super) fn read_as(
+    open: &OpenFiles,
+    catalog: &Catalog,
+    table: &Table,
+    unit: &Unit,
+) -> Result<Table, Error> {
+    let mut read = unverified(table);
+    let is_read = unit.max_rows().is_some();
+    let held = if is_read { fingerprint(open, catalog, &read, unit)? } else { None };
+    let Some(mut held) = held else {
+        files::refuse_unread_documents(&read, open)?;
+        return Ok(read);
+    };
+    held.over_lines = files::reads_over_lines(&read, open, true)?;
+    if let (true, Source::File { fingerprint, .. }) = (held.over_lines, &mut read.source) {
+        *fingerprint = Some(held);
+    }
+    Ok(read)
+}
+
+/// The fingerprint of a public file whose records go over several lines; `None` for all other
+/// tables, whose files may change.
+///
+/// # Errors
+/// As [`read_as`].
+pub(super) fn pinned_over_lines(
+    open: &OpenFiles,
+    table: &Table,
+) -> Result<Option<Fingerprint>, Error> {
+    let read = unverified(table);
+    let Source::File { options, files: None, .. } = &read.source else {
+        files::refuse_unread_documents(&read, open)?;
+        return Ok(None);
+    };
+    if may_change(options) {
+        files::refuse_unread_documents(&read, open)?;
+        return Ok(None);
+    }
+    if !files::reads_over_lines(&read, open, false)? {
+        return Ok(None);
+    }
+    let held = open.fingerprint(&read.source)?;
+    Ok(Some(Fingerprint { over_lines: true, ..held }))
+}
+
+/// A fingerprint of files that are read as those of an earlier one, if they have the same bytes.
+pub(super) fn read_alike(found: Fingerprint, before: Option<&Fingerprint>) -> Fingerprint {
+    let over_lines =
+        before.is_some_and(|before| before.over_lines && before.sha256 == found.sha256);
+    Fingerprint { over_lines, ..found }
 }
 
 /// The fingerprint of a table's files. A single file has one, unless it cannot be read or its owner

@@ -150,6 +150,11 @@ pub struct Fingerprint {
     /// hexadecimal. The properties of a single file are then 0 or missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// True if a declaration found the files well formed, so that their records may go over several
+    /// lines: rows with line breaks within quotes, and JSON objects over several lines or in an
+    /// array. If false, each line is a record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over_lines: bool,
 }
 
 /// Whether a table is about people.

@@ -24,6 +24,12 @@ pub(super) fn changed_files(table: &Table, what: &str, write: String) -> Error {
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
+/// The message for a file with other bytes than those that were declared.
+pub(super) const CHANGED: &str = "was changed since its rows were declared";
+
+/// The same for several files.
+pub(super) const SET_CHANGED: &str = "were changed since MAX ROWS or UNIQUE was verified on them";
+
 /// The message for files that no longer fit their table.
 pub(super) const DIFFER: &str = "differ from its declared columns";
 

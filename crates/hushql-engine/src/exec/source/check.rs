@@ -15,12 +15,13 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::changed_files::{
-    DIFFER, Misfit, changed, changed_files, declared_again, in_their_place, managed, other_format,
+    CHANGED, DIFFER, Misfit, SET_CHANGED, changed, changed_files, declared_again, in_their_place,
+    managed, other_format,
     unread_files, verified_again,
 };
 use super::external_table::members;
 use super::file_columns::{
-    first_cells, hashes_content, other_column, plain_columns, same_columns, shape,
+    first_cells, hashes_content, other_column, plain_columns, same_columns, shape_of,
 };
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
@@ -217,8 +218,16 @@ impl OpenFiles {
         }
         let Stamp { device, inode, size, modified_nanos, changed_nanos } = held.stamp();
         let (device, changed_nanos) = (Some(device), Some(changed_nanos));
-        let files = None;
-        Ok(Fingerprint { device, inode, size, modified_nanos, changed_nanos, sha256, files })
+        Ok(Fingerprint {
+            device,
+            inode,
+            size,
+            modified_nanos,
+            changed_nanos,
+            sha256,
+            files: None,
+            over_lines: false,
+        })
     }
 
     /// Checks that the file of a table is still the declared one; costs nothing. The statement then
@@ -274,13 +283,12 @@ impl OpenFiles {
                 true
             };
             if !same {
-                let what = "was changed since its privacy unit was declared";
-                return Err(changed(table, what, declared_again(table)));
+                return Err(changed(table, CHANGED, declared_again(table)));
             }
             let (location, fingerprint) = (location.clone(), fingerprint.clone());
             self.rely_on(VerifiedFile { location, fingerprint, hashes });
         }
-        let shape = shape(*format, options)?;
+        let shape = shape_of(table)?;
         let named = match (format, shape) {
             (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
                 let header = first_cells(&held, &csv).map_err(|_| unread("cannot be read"))?;
@@ -447,8 +455,7 @@ impl OpenFiles {
             };
             if !is_same {
                 self.found_unfit(table, &set);
-                let what = "were changed since MAX ROWS or UNIQUE was verified on them";
-                return Err(changed_files(table, what, verified_again(table)));
+                return Err(changed_files(table, SET_CHANGED, verified_again(table)));
             }
             let (set, sha256) = (Arc::clone(&set), fingerprint.sha256.clone());
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -516,7 +523,8 @@ fn read_as(
     // means.
     let columns: Vec<_> =
         table.columns.iter().map(|column| (&column.name, &column.data_type)).collect();
-    let read = format!("{stamp:?} {format} {options:?} {columns:?}");
+    let shape = shape_of(table).ok()?;
+    let read = format!("{stamp:?} {format} {options:?} {columns:?} {shape:?}");
     is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
@@ -556,7 +564,7 @@ fn differing(set: &FileSet, table: &Table) -> Result<Option<Misfit>, Error> {
     if let Some(by) = managed_by.or_else(|| managing_here(location, *format)) {
         return Ok(Some(Misfit::Managed(by)));
     }
-    let shape = shape(*format, options)?;
+    let shape = shape_of(table)?;
     for ((held, shape), member) in members(set, &shape, options).into_iter().zip(&set.members) {
         let other = match (format, shape) {
             (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
@@ -672,6 +680,7 @@ mod tests {
             inode: 2,
             sha256: String::new(),
             files: None,
+            over_lines: false,
         };
         assert!(is_same(&fingerprint(Some(1), Some(5)), stamp));
         for (device, changed) in

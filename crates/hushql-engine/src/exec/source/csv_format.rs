@@ -13,8 +13,9 @@ use std::io;
 
 use super::cell_reader::CellFormat;
 use super::compressed::Compression;
-use super::line_reader::LineReader;
+use super::line_reader::{LineReader, RecordKind};
 use super::open_files::FileReader;
+use super::quotation::{QuoteMarks, is_closed};
 use crate::error::Error;
 
 /// The option that names the separator of cells.
@@ -47,6 +48,9 @@ pub(super) struct CsvFormat {
     pub(super) comment: Option<u8>,
     /// How the file is compressed.
     pub(super) compression: Compression,
+    /// Whether a quotation may go on in the next line. Only where a declaration found it well
+    /// formed.
+    pub(super) over_lines: bool,
     /// How the cells are written.
     pub(super) cells: CellFormat,
     /// Whether the owner wrote the delimiter, so that none is proposed.
@@ -57,6 +61,7 @@ pub(super) struct CsvFormat {
 
 impl CsvFormat {
     /// Comma-separated values, as RFC 4180 has them.
+    #[cfg(test)]
     pub(super) fn plain(header: bool) -> Self {
         Self {
             header,
@@ -65,6 +70,7 @@ impl CsvFormat {
             escape: None,
             comment: None,
             compression: Compression::Uncompressed,
+            over_lines: false,
             cells: CellFormat::default(),
             says_delimiter: false,
             says_comment: false,
@@ -120,6 +126,7 @@ impl CsvFormat {
             escape,
             comment,
             compression,
+            over_lines: false,
             cells,
             says_delimiter,
             says_comment,
@@ -131,15 +138,20 @@ impl CsvFormat {
     /// # Errors
     /// If there is not enough memory to expand a compressed file.
     pub(super) fn lines(&self, file: FileReader) -> io::Result<LineReader> {
-        Ok(LineReader::new(self.compression.text(file)?, self.comment))
+        let kind = match self.quote.filter(|_| self.over_lines) {
+            Some(quote) => RecordKind::Quoted(QuoteMarks { quote, escape: self.escape }),
+            None => RecordKind::Line,
+        };
+        Ok(LineReader::new(self.compression.text(file)?, self.comment, kind))
     }
 
-    /// Splits a line into cells; false if it is not one record.
+    /// Splits a record, which is a line except in well-formed files, into cells; false if it is
+    /// not one record.
     ///
     /// # Guarantee
-    /// The cells depend on this line alone. A quotation ends with its line at the latest. Otherwise
-    /// one person's open quotation mark would hide the lines of all people after it. A line in
-    /// which a quotation is open is no record under any option.
+    /// The cells depend on this record alone. A quotation ends with its record at the latest.
+    /// Otherwise one person's open quotation mark would hide the lines of all people after it. A
+    /// line in which a quotation is open is no record under any option.
     pub(super) fn read_cells(&self, line: &[u8], record: &mut csv::ByteRecord) -> bool {
         record.clear();
         let Some(quote) = self.quote.filter(|quote| line.contains(quote)) else {
@@ -154,24 +166,45 @@ impl CsvFormat {
             .flexible(true)
             .buffer_capacity(line.len())
             .from_reader(line);
-        self.is_closed(line, quote)
+        is_closed(line, QuoteMarks { quote, escape: self.escape })
             && matches!(reader.read_byte_record(record), Ok(true))
             && !matches!(reader.read_byte_record(&mut csv::ByteRecord::new()), Ok(true))
     }
 
-    /// Whether each quotation mark of a line has its other one. A mark behind an escape does not
-    /// count outside of quotes, either: the line may be the second half of a record.
-    fn is_closed(&self, line: &[u8], quote: u8) -> bool {
-        let mut open = false;
-        let mut bytes = line.iter();
-        while let Some(byte) = bytes.next() {
-            if Some(*byte) == self.escape {
-                bytes.next();
-            } else if *byte == quote {
-                open = !open;
-            }
+    /// Whether a line has a quotation that it does not end.
+    pub(super) fn is_open(&self, line: &[u8]) -> bool {
+        let marks = self.quote.map(|quote| QuoteMarks { quote, escape: self.escape });
+        marks.is_some_and(|marks| !is_closed(line, marks))
+    }
+
+    /// Whether each quotation of a record begins and ends a cell, as RFC 4180 has it.
+    pub(super) fn is_strict(&self, record: &[u8]) -> bool {
+        /// The place in a cell.
+        enum CellPlace {
+            Beginning,
+            Plain,
+            Quoted,
+            Escaped,
+            BehindQuote,
         }
-        !open
+        let mut place = CellPlace::Beginning;
+        for byte in record {
+            let is_quote = Some(*byte) == self.quote;
+            let ends_cell = *byte == self.delimiter;
+            place = match place {
+                CellPlace::Beginning if is_quote => CellPlace::Quoted,
+                CellPlace::Beginning | CellPlace::Plain if ends_cell => CellPlace::Beginning,
+                CellPlace::Plain if is_quote => return false,
+                CellPlace::Beginning | CellPlace::Plain => CellPlace::Plain,
+                CellPlace::Quoted if Some(*byte) == self.escape => CellPlace::Escaped,
+                CellPlace::Quoted if is_quote => CellPlace::BehindQuote,
+                CellPlace::Quoted | CellPlace::Escaped => CellPlace::Quoted,
+                CellPlace::BehindQuote if is_quote => CellPlace::Quoted,
+                CellPlace::BehindQuote if ends_cell => CellPlace::Beginning,
+                CellPlace::BehindQuote => return false,
+            };
+        }
+        !matches!(place, CellPlace::Quoted | CellPlace::Escaped)
     }
 }
 
@@ -228,6 +261,23 @@ mod tests {
             let found: Vec<&str> =
                 record.iter().map(|cell| std::str::from_utf8(cell).unwrap()).collect();
             assert_eq!(is_read.then_some(found), expected, "{written:?} {line}");
+        }
+    }
+
+    /// A record over several lines is one only as RFC 4180 has it.
+    #[test]
+    fn quotations_over_lines_begin_and_end_cells() {
+        for (written, record, expected) in [
+            (&[][..], "1,\"a\nb\"", true),
+            (&[], "\"a\n\"\"b\"\"\",\"\"", true),
+            (&[], "1,\"a\n2,\"b", false),
+            (&[], "1,5\" pipe\n2,6\" pipe", false),
+            (&[], "1,\"a\nb\" ", false),
+            (&[], "1,\"a\nb", false),
+            (&[("escape", r"\")], "1,\"a\\\"\nb\"", true),
+            (&[("escape", r"\")], "1,\"a\nb\\\"", false),
+        ] {
+            assert_eq!(format(written).unwrap().is_strict(record.as_bytes()), expected, "{record}");
         }
     }
 

@@ -31,7 +31,10 @@ use super::file_columns::{
 };
 use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
+use super::foreign_files::refuse_foreign;
+use super::json_columns::{INFERRED_ROWS, JsonKeys};
 use super::lenient::TextFormat;
+use super::line_breaks::{LINE_BREAKS, LineBreaks};
 use super::location::{Scheme, StoreLocation};
 use super::managed_locations::managing;
 use super::open_files::{HeldFiles, OpenFile};
@@ -82,6 +85,7 @@ pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
     for option in [CONTENT_HASH, STRICT] {
         is_true(known.get(option), option, false)?;
     }
+    LineBreaks::of_options(&known)?;
     shape(format, &known)?;
     let (location, files, columns) = match located(location)? {
         Located::File(path) => {
@@ -114,11 +118,12 @@ fn options_of(format: FileFormat) -> &'static [&'static str] {
             NULL_VALUE,
             DECIMAL,
             DATE_FORMAT,
+            LINE_BREAKS,
             COMPRESSION,
             CONTENT_HASH,
             STRICT,
         ],
-        FileFormat::Json => &[COMPRESSION, CONTENT_HASH, STRICT],
+        FileFormat::Json => &[LINE_BREAKS, COMPRESSION, CONTENT_HASH, STRICT],
         FileFormat::Parquet | FileFormat::Arrow => &[CONTENT_HASH, STRICT],
     }
 }
@@ -153,6 +158,14 @@ fn of_one(
     let read = |e| Error::catalog_from(format!("`{path}` cannot be read"), e);
     let held = Arc::new(OpenFile::open(path, 0).map_err(read)?);
     let shown = format!("`{path}`");
+    if let (FileFormat::Json, [_, ..]) = (format, columns) {
+        refuse_foreign(&held, &shape, &shown)?;
+        let found = columns.iter().map(column).collect::<Result<_, _>>()?;
+        let first = [(Arc::clone(&held), shape)];
+        let keys = JsonKeys::of(&first, Some(INFERRED_ROWS)).map_err(read)?;
+        held.stored.get_or_init(|| keys.with_offsets());
+        return Ok(with_zones(found, &held, format));
+    }
     let inferred = plain_columns(&held, format, &shape, &shown)?;
     if format == FileFormat::Parquet {
         columns_are_readable(&held, &shown)?;
@@ -161,23 +174,29 @@ fn of_one(
         [] => columns_of(&inferred),
         columns => given(columns, &inferred, format, shape.has_names())?,
     };
-    Ok(with_zones(found, &held))
+    Ok(with_zones(found, &held, format))
 }
 
-/// The columns, with the zones that a file names for its moments.
-fn with_zones(columns: Vec<Column>, held: &OpenFile) -> Vec<Column> {
+/// The columns, with the zones that a file names for its moments. The columns of JSON files are
+/// found by name, and others by their place.
+fn with_zones(columns: Vec<Column>, held: &OpenFile, format: FileFormat) -> Vec<Column> {
     let Some(stored) = held.stored.get() else { return columns };
-    let zones = stored.fields().iter().map(|field| match field.data_type() {
-        DataType::Timestamp(_, zone) => zone.as_ref().map(ToString::to_string),
-        _ => None,
-    });
-    let zones = zones.chain(std::iter::repeat(None));
-    let is_moment = |column: &Column| column.data_type.starts_with("Timestamp");
-    let zoned = columns
-        .into_iter()
-        .zip(zones)
-        .map(|(column, zone)| Column { zone: zone.filter(|_| is_moment(&column)), ..column });
-    zoned.collect()
+    let of = |(i, column): (usize, Column)| {
+        let field = match format {
+            FileFormat::Json => stored.field_with_name(&column.name).ok(),
+            FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
+                stored.fields().get(i).map(AsRef::as_ref)
+            }
+        };
+        let zone = match field.map(|field| field.data_type()) {
+            Some(DataType::Timestamp(_, zone)) if column.data_type.starts_with("Timestamp") => {
+                zone.as_ref().map(ToString::to_string)
+            }
+            _ => None,
+        };
+        Column { zone, ..column }
+    };
+    columns.into_iter().enumerate().map(of).collect()
 }
 
 fn of_several(
@@ -227,7 +246,7 @@ fn of_several(
         columns_are_readable(first, &format!("a file of `{location}`"))?;
     }
     let mut found = match members.first() {
-        Some((first, _)) => with_zones(found, first),
+        Some((first, _)) => with_zones(found, first, format),
         None => found,
     };
     for (name, data_type) in partitioned_by {

@@ -1,8 +1,10 @@
 //! The columns of data files, from their options, footers, headers or first rows.
 //!
 //! In: open files and the options of their table. Out: a schema with types that the engine reads.
-//! The types of text files are inferred from the first rows, of several files together. Several
-//! files must have the same columns to be a table.
+//! The types of CSV files are inferred from the first rows, of several files together. Several
+//! files must have the same columns to be a table. For JSON, see [`json_columns`].
+//!
+//! [`json_columns`]: super::json_columns
 //!
 //! ```text
 //! a.csv: id,fee ⏎ 1,2      b.csv: id,fee ⏎ 2,0.5     →   id BIGINT, fee DOUBLE
@@ -26,11 +28,12 @@ use datafusion::parquet::schema::types::SchemaDescriptor;
 use super::compressed::Compression;
 use super::csv_format::CsvFormat;
 use super::foreign_files::refuse_foreign;
-use super::lenient::{TextFormat, read_object};
+use super::json_columns::{INFERRED_ROWS, JsonKeys, OFFSETS};
+use super::lenient::TextFormat;
 use super::open_files::{Chunks, FileReader, OpenFile};
 use super::struct_columns::without_structs;
 use super::unreadable_files::{known_in_arrow, known_in_parquet, not_in, wrong_format};
-use crate::catalog::{Column, FileFormat, Table};
+use crate::catalog::{Column, FileFormat, Source, Table};
 use crate::error::Error;
 use crate::functions::{UUID, counts_as_whole, declared_type, has_offset, widens};
 
@@ -69,9 +72,6 @@ pub(crate) fn set_strict(options: &mut BTreeMap<String, String>, strict: bool) {
 const EXTENSION_TYPE_NAME_KEY: &str = "ARROW:extension:name";
 const UUID_NAME: &str = "arrow.uuid";
 
-/// The number of rows from which the types of a CSV or JSON file are inferred.
-pub(super) const INFERRED_ROWS: usize = 10_000;
-
 /// The columns of a schema, in the catalog's form.
 pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
     schema
@@ -96,14 +96,31 @@ pub(super) fn shape(
     options: &BTreeMap<String, String>,
 ) -> Result<TextFormat, Error> {
     Ok(match format {
-        FileFormat::Json => TextFormat::Json { compression: Compression::of_options(options)? },
+        FileFormat::Json => {
+            let compression = Compression::of_options(options)?;
+            TextFormat::Json { compression, over_lines: false }
+        }
         FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
             TextFormat::Csv(CsvFormat::of_options(options)?)
         }
     })
 }
 
-/// The columns of a file, from its footer or its first rows.
+/// The text format of a table's files, whose records go over several lines if a declaration found
+/// these files well formed.
+///
+/// # Errors
+/// [`Error::Catalog`] for options with unknown values; [`Error::Internal`] for a table that has no
+/// files.
+pub(super) fn shape_of(table: &Table) -> Result<TextFormat, Error> {
+    let Source::File { format, options, fingerprint, .. } = &table.source else {
+        return Err(Error::Internal);
+    };
+    let over_lines = fingerprint.as_ref().is_some_and(|pinned| pinned.over_lines);
+    Ok(shape(*format, options)?.over_lines(over_lines))
+}
+
+/// The columns of a file, from its footer or its rows.
 ///
 /// # Errors
 /// [`Error::Catalog`] when it cannot be read or is not in its format.
@@ -156,14 +173,20 @@ fn schema_of(
             let reader = arrow::ipc::reader::FileReader::try_new(held.reader(), None);
             reader.map_err(|_| wrong_format(held, format, shown))?.schema()
         }
-        (FileFormat::Csv | FileFormat::Json, shape) => {
+        (FileFormat::Csv, TextFormat::Csv(csv)) => {
             refuse_foreign(held, shape, shown)?;
-            let mut first = Sample::default();
-            first.add(held.reader(), shape).map_err(read)?;
+            let first = Sample::first(held, csv).map_err(read)?;
             first.has_rows(shown)?;
-            let found = inferred(&first.text, shape).map_err(wrong)?;
-            held.stored.get_or_init(|| with_offsets(&found, &first.text, shape));
+            let found = inferred(&first.text, csv).map_err(wrong)?;
+            held.stored.get_or_init(|| with_offsets(&found, &first.text));
             found
+        }
+        (FileFormat::Csv | FileFormat::Json, _) => {
+            refuse_foreign(held, shape, shown)?;
+            let file = (Arc::clone(held), shape.clone());
+            let keys = JsonKeys::of(&[file], None).map_err(read)?;
+            held.stored.get_or_init(|| keys.with_offsets());
+            keys.columns(shown)?
         }
     };
     if let FileFormat::Csv | FileFormat::Json = format {
@@ -177,45 +200,24 @@ fn schema_of(
     checked(&schema, format, shown)
 }
 
-/// The columns inferred from a text.
-fn inferred(text: &[u8], shape: &TextFormat) -> Result<SchemaRef, arrow::error::ArrowError> {
-    Ok(Arc::new(match shape {
-        TextFormat::Csv(CsvFormat { header, .. }) => {
-            let format = arrow::csv::reader::Format::default()
-                .with_header(*header)
-                .with_truncated_rows(true);
-            format.infer_schema(text, None)?.0
-        }
-        TextFormat::Json { .. } => arrow::json::reader::infer_json_schema(text, None)?.0,
-    }))
+/// The columns inferred from the text of a sample.
+fn inferred(text: &[u8], csv: &CsvFormat) -> Result<SchemaRef, arrow::error::ArrowError> {
+    let format =
+        arrow::csv::reader::Format::default().with_header(csv.header).with_truncated_rows(true);
+    Ok(Arc::new(format.infer_schema(text, None)?.0))
 }
 
-/// The zone of a column whose cells have offsets.
-const OFFSETS: &str = "offsets";
-
-/// The columns of a text file. Columns whose first rows have moments with an offset get a zone; all
+/// The columns of a CSV file. Columns whose first rows have moments with an offset get a zone; all
 /// others become texts.
-fn with_offsets(found: &SchemaRef, text: &[u8], shape: &TextFormat) -> SchemaRef {
+fn with_offsets(found: &SchemaRef, text: &[u8]) -> SchemaRef {
     let mut moved = vec![false; found.fields().len()];
     let mut record = csv::ByteRecord::new();
-    // A sample is written anew.
-    let written = CsvFormat::plain(true);
-    for line in text.split(|byte| *byte == b'\n') {
-        match shape {
-            TextFormat::Csv(_) => {
-                written.read_cells(line, &mut record);
-                let cells = record.iter().map(std::str::from_utf8);
-                for (seen, cell) in moved.iter_mut().zip(cells) {
-                    *seen |= cell.is_ok_and(has_offset);
-                }
-            }
-            TextFormat::Json { .. } => {
-                let Some(object) = read_object(line) else { continue };
-                for (seen, field) in moved.iter_mut().zip(found.fields()) {
-                    let cell = object.get(field.name()).and_then(serde_json::Value::as_str);
-                    *seen |= cell.is_some_and(has_offset);
-                }
-            }
+    // A sample is written anew, with commas.
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
+    while matches!(reader.read_byte_record(&mut record), Ok(true)) {
+        let cells = record.iter().map(std::str::from_utf8);
+        for (seen, cell) in moved.iter_mut().zip(cells) {
+            *seen |= cell.is_ok_and(has_offset);
         }
     }
     let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some(OFFSETS.into()));
@@ -264,6 +266,16 @@ pub(super) fn common_columns(
         return Ok(common);
     }
     let read = |e| Error::catalog_from(format!("{a_file} cannot be read"), e);
+    let TextFormat::Csv(csv) = shape else {
+        for (held, shape) in files {
+            refuse_foreign(held, shape, &a_file)?;
+        }
+        let keys = JsonKeys::of(files, None).map_err(read)?;
+        if let Some((first, _)) = files.first() {
+            first.stored.get_or_init(|| keys.with_offsets());
+        }
+        return checked(&keys.columns(&a_file)?, format, &a_file).map(Some);
+    };
     let mut sample = Sample::default();
     let mut cells: Option<csv::ByteRecord> = None;
     for (held, shape) in files {
@@ -277,14 +289,16 @@ pub(super) fn common_columns(
             if !is_same {
                 return Err(other());
             }
+            let over_lines = Sample::first(held, format).map_err(read)?.over_lines;
+            let format = CsvFormat { over_lines, ..format.clone() };
+            sample.add(held.reader(), &format).map_err(read)?;
         }
-        sample.add(held.reader(), shape).map_err(read)?;
     }
     sample.has_rows(&a_file)?;
     let wrong = |e| Error::catalog_from(not_in(&a_file, format), e);
-    let found = inferred(&sample.text, shape).map_err(wrong)?;
-    if let Some((first, shape)) = files.first() {
-        first.stored.get_or_init(|| with_offsets(&found, &sample.text, shape));
+    let found = inferred(&sample.text, csv).map_err(wrong)?;
+    if let Some((first, _)) = files.first() {
+        first.stored.get_or_init(|| with_offsets(&found, &sample.text));
     }
     checked(&found, format, &a_file).map(Some)
 }
@@ -304,11 +318,10 @@ pub(super) fn first_cells(
     Ok(Some(record))
 }
 
-/// The complete first lines of text files, those of CSV files as records with commas, decimal
-/// points and ISO dates. Other lines are not rows, and have no types. Only the first file's header
-/// is among them.
+/// The first rows of CSV files, as records with commas, decimal points and ISO dates. Other lines
+/// are not rows, and have no types. Only the first file's header is among them.
 #[derive(Default)]
-struct Sample {
+pub(super) struct Sample {
     text: Vec<u8>,
     rows: usize,
     /// The lines that are records, also those that are not UTF-8.
@@ -318,38 +331,62 @@ struct Sample {
     header: bool,
     /// The first line that is no row: its number, and how many cells it has.
     misfit: Option<(u64, usize)>,
+    /// The first line that is no row, as it does not end a quotation.
+    open: Option<u64>,
+    /// Whether rows go over several lines.
+    pub(super) over_lines: bool,
 }
 
 impl Sample {
-    fn add(&mut self, file: FileReader, shape: &TextFormat) -> io::Result<()> {
-        let mut lines = shape.lines(file)?;
-        if self.rows > 0 && matches!(shape, TextFormat::Csv(CsvFormat { header: true, .. })) {
+    /// The first rows of a file. Quotations go on in the next line if all of these rows are then
+    /// well formed.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn first(held: &Arc<OpenFile>, format: &CsvFormat) -> io::Result<Self> {
+        let mut by_lines = Self::default();
+        by_lines.add(held.reader(), format)?;
+        if by_lines.open.is_some() {
+            let mut over_lines = Self { over_lines: true, ..Self::default() };
+            let format = CsvFormat { over_lines: true, ..format.clone() };
+            over_lines.add(held.reader(), &format)?;
+            if over_lines.misfit.is_none() && over_lines.records > 0 {
+                return Ok(over_lines);
+            }
+        }
+        Ok(by_lines)
+    }
+
+    fn add(&mut self, file: FileReader, format: &CsvFormat) -> io::Result<()> {
+        let mut lines = format.lines(file)?;
+        if self.rows > 0 && format.header {
             lines.next()?;
         }
         let mut record = csv::ByteRecord::new();
         while self.rows < INFERRED_ROWS {
             let Some(line) = lines.next()? else { break };
             let is_text = std::str::from_utf8(line).is_ok();
-            let is_record = match shape {
-                TextFormat::Csv(format) => {
-                    format.read_cells(line, &mut record)
-                        && (is_text || self.rows > 0)
-                        && *self.width.get_or_insert(record.len()) == record.len()
-                }
-                TextFormat::Json { .. } => read_object(line).is_some(),
-            };
+            let is_closed = format.read_cells(line, &mut record);
+            let is_whole = !format.over_lines || !line.contains(&b'\n') || format.is_strict(line);
+            let is_record = is_closed
+                && is_whole
+                && (is_text || self.rows > 0)
+                && *self.width.get_or_insert(record.len()) == record.len();
             self.records += usize::from(is_record);
-            match (is_record && is_text, shape) {
-                (true, TextFormat::Csv(format)) => self.write(&record, format)?,
-                (true, TextFormat::Json { .. }) => {
-                    self.text.extend_from_slice(line);
-                    self.text.push(b'\n');
-                }
+            match is_record && is_text {
+                true => self.write(&record, format)?,
                 // Without a first line, the number of columns is unknown.
-                (false, TextFormat::Csv(_)) if self.rows == 0 => return Ok(()),
-                (false, _) if is_record => {}
-                (false, _) => {
-                    self.misfit.get_or_insert((lines.number(), record.len()));
+                false if self.rows == 0 => {
+                    self.open = (!is_closed).then(|| lines.number());
+                    return Ok(());
+                }
+                false if is_record => {}
+                false => {
+                    let number = lines.number();
+                    self.misfit.get_or_insert((number, record.len()));
+                    if !is_closed {
+                        self.open.get_or_insert(number);
+                    }
                 }
             }
             self.rows += 1;
@@ -378,6 +415,11 @@ impl Sample {
     /// # Errors
     /// [`Error::Catalog`], with the number of the first such line.
     fn has_rows(&self, shown: &str) -> Result<(), Error> {
+        if let (0, Some(line)) = (self.records, self.open) {
+            return Err(Error::catalog(format!(
+                "{shown} is not a CSV file: line {line} has an open quotation mark, and the lines behind it are no text over several lines; OPTIONS ('quote' '') reads quotation marks as text, and OPTIONS ('escape' '\\') a mark behind a backslash"
+            )));
+        }
         match (self.misfit, self.width) {
             (Some((line, cells)), Some(width)) if self.header && self.records == 1 => {
                 Err(no_row(shown, line, cells, width))

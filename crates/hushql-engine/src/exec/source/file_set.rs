@@ -108,6 +108,7 @@ impl FileSet {
             inode: 0,
             sha256: self.content(|held| held.sha256().map(str::to_owned))?,
             files: Some(self.list()),
+            over_lines: false,
         })
     }
 

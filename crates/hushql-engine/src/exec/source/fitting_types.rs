@@ -95,16 +95,18 @@ impl CellCounts {
         }
     }
 
-    /// What the owner writes so that the cells are read; empty for a file that is not text.
-    pub(super) fn advice(&self, data_type: &DataType) -> String {
+    /// What the owner writes so that the cells are read; empty for a file that is not text. JSON
+    /// files have no options for cells.
+    pub(super) fn advice(&self, data_type: &DataType, is_json: bool) -> String {
         let Some(Fitting { types, missing }) = &self.fitting else { return String::new() };
-        if let Some(word) = missing {
+        if let Some(word) = missing.as_ref().filter(|_| !is_json) {
             return format!(": OPTIONS ('{NULL_VALUE}' '{word}') reads them as missing values");
         }
         if let Some(to) = types.first() {
             return format!(": declare {}, which reads them all", sql_type(to));
         }
         let option = match data_type {
+            _ if is_json => String::new(),
             DataType::Date32 | DataType::Timestamp(..) => {
                 format!(", or OPTIONS ('{DATE_FORMAT}' …)")
             }
@@ -165,7 +167,7 @@ mod tests {
             counts.narrow(data_type, &CellFormat::default(), cell);
         }
         assert_eq!(counts.unfit, cells.len() as u64);
-        counts.advice(data_type)
+        counts.advice(data_type, false)
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! unit, a row of NULLs would be another person, and a text with a line break would make two people
 //! of one.) Bytes that are not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk
 //! error or a damaged compressed file makes the reading fail. Each line is at most one row, so one
-//! person's text never affects how another person's line is read.
+//! person's text never affects how another person's line is read. A record has several lines only
+//! in files that a declaration found well formed, and that did not change since (see
+//! `well_formed`).
 
 use std::fmt;
 use std::io;
@@ -25,7 +27,8 @@ use super::cell_reader::{CellFormat, CellReader, ReadCell};
 use super::compressed::Compression;
 use super::csv_format::CsvFormat;
 use super::fitting_types::CellCounts;
-use super::line_reader::LineReader;
+use super::json_objects::{DocumentState, read_object, written_values};
+use super::line_reader::{LineReader, RecordKind};
 use super::open_files::{FileReader, OpenFile};
 
 /// The most rows in a batch.
@@ -40,10 +43,13 @@ const BATCH_BYTES: usize = 16 << 20;
 pub(super) enum TextFormat {
     /// Comma-separated values.
     Csv(CsvFormat),
-    /// One JSON object in each line.
+    /// JSON objects.
     Json {
         /// How the file is compressed.
         compression: Compression,
+        /// Whether the objects may go over several lines or be in an array; otherwise each line is
+        /// one.
+        over_lines: bool,
     },
 }
 
@@ -52,7 +58,15 @@ impl TextFormat {
     pub(super) fn compressed(self, compression: Compression) -> Self {
         match self {
             Self::Csv(format) => Self::Csv(CsvFormat { compression, ..format }),
-            Self::Json { .. } => Self::Json { compression },
+            Self::Json { over_lines, .. } => Self::Json { compression, over_lines },
+        }
+    }
+
+    /// The same format with records that may go over several lines, or with one in each line.
+    pub(super) fn over_lines(self, over_lines: bool) -> Self {
+        match self {
+            Self::Csv(format) => Self::Csv(CsvFormat { over_lines, ..format }),
+            Self::Json { compression, .. } => Self::Json { compression, over_lines },
         }
     }
 
@@ -68,7 +82,7 @@ impl TextFormat {
     pub(super) fn compression(&self) -> Compression {
         match self {
             Self::Csv(format) => format.compression,
-            Self::Json { compression } => *compression,
+            Self::Json { compression, .. } => *compression,
         }
     }
 
@@ -80,14 +94,20 @@ impl TextFormat {
         }
     }
 
-    /// The lines of a file of this format.
+    /// The records of a file of this format.
     ///
     /// # Errors
     /// If there is not enough memory to expand a compressed file.
     pub(super) fn lines(&self, file: FileReader) -> io::Result<LineReader> {
         match self {
             Self::Csv(format) => format.lines(file),
-            Self::Json { compression } => Ok(LineReader::new(compression.text(file)?, None)),
+            Self::Json { compression, over_lines } => {
+                let kind = match over_lines {
+                    true => RecordKind::Object(DocumentState::default()),
+                    false => RecordKind::Line,
+                };
+                Ok(LineReader::new(compression.text(file)?, None, kind))
+            }
         }
     }
 }
@@ -243,6 +263,11 @@ impl TextRows {
 }
 
 impl BatchCounts {
+    fn new(schema: &SchemaRef) -> Self {
+        let columns = vec![CellCounts::default(); schema.fields().len()];
+        Self { columns, lines: Vec::new(), schema: Arc::clone(schema) }
+    }
+
     /// Counts a cell of a column that does not fit, in this format.
     fn unfit(&mut self, column: usize, line: u64, cell: &str, cells: &CellFormat) {
         let both = (self.columns.get_mut(column), self.schema.fields().get(column));
@@ -267,6 +292,27 @@ impl BatchCounts {
     }
 }
 
+/// Whether the cells of a record fit the types of the columns.
+///
+/// # Errors
+/// Arrow's, for a type that no text is cast to.
+pub(super) fn cells_fit(
+    record: &csv::ByteRecord,
+    format: &CsvFormat,
+    schema: &SchemaRef,
+) -> Result<bool> {
+    let mut rows = TextRows::new(schema, &format.cells);
+    rows.counts = Some(BatchCounts::new(schema));
+    rows.push(1, cells_of(record));
+    rows.batch()?;
+    Ok(rows.counts.is_some_and(|counts| counts.columns.iter().all(|column| column.unfit == 0)))
+}
+
+/// The cells of a record as texts: those that are empty or not UTF-8 have none.
+fn cells_of(record: &csv::ByteRecord) -> impl Iterator<Item = Option<&str>> {
+    record.iter().map(|cell| std::str::from_utf8(cell).ok().filter(|text| !text.is_empty()))
+}
+
 /// The counts of each column of a file.
 ///
 /// # Errors
@@ -277,8 +323,7 @@ pub(super) fn count_cells(
     schema: &SchemaRef,
 ) -> Result<Vec<CellCounts>> {
     let mut rows = TextRows::new(schema, &shape.cells());
-    let columns = vec![CellCounts::default(); schema.fields().len()];
-    rows.counts = Some(BatchCounts { columns, lines: Vec::new(), schema: Arc::clone(schema) });
+    rows.counts = Some(BatchCounts::new(schema));
     let lines = shape.lines(file.reader())?;
     match shape {
         TextFormat::Csv(format) => csv_rows(lines, format, &mut rows, &mut |_| true)?,
@@ -302,10 +347,7 @@ fn csv_rows(
         if !format.read_cells(line, &mut record) || record.len() != rows.own() {
             continue;
         }
-        let cells = record
-            .iter()
-            .map(|cell| std::str::from_utf8(cell).ok().filter(|text| !text.is_empty()));
-        if rows.push(lines.number(), cells) && !emit(rows.batch()?) {
+        if rows.push(lines.number(), cells_of(&record)) && !emit(rows.batch()?) {
             break;
         }
     }
@@ -324,11 +366,17 @@ fn json_rows(
             continue;
         }
         let Some(object) = read_object(line) else { continue };
+        let mut written = None;
         let cells: Vec<Option<String>> = names
             .iter()
             .map(|name| match object.get(name)? {
                 serde_json::Value::Null => None,
                 serde_json::Value::String(text) => Some(text.clone()),
+                // A parsed fraction may be rounded.
+                serde_json::Value::Number(number) if number.is_f64() => {
+                    let written = written.get_or_insert_with(|| written_values(line));
+                    written.number(name).map(str::to_owned)
+                }
                 other => Some(other.to_string()),
             })
             .collect();
@@ -340,16 +388,12 @@ fn json_rows(
     Ok(())
 }
 
-/// The JSON object in a line, if the line is one.
-pub(super) fn read_object(line: &[u8]) -> Option<serde_json::Map<String, serde_json::Value>> {
-    serde_json::from_slice(line).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use arrow::array::{Array, AsArray};
     use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
+    use super::super::quotation::QuoteMarks;
     use super::*;
 
     /// The first cells of all rows, which are numbers.
@@ -361,7 +405,15 @@ mod tests {
             TextFormat::Csv(format) => format.comment,
             TextFormat::Json { .. } => None,
         };
-        let lines = LineReader::new(Box::new(text.as_bytes()), comment);
+        let over_lines = shape.clone().over_lines(true) == shape;
+        let kind = match (&shape, over_lines) {
+            (TextFormat::Csv(_), true) => {
+                RecordKind::Quoted(QuoteMarks { quote: b'"', escape: None })
+            }
+            (TextFormat::Json { .. }, true) => RecordKind::Object(DocumentState::default()),
+            (_, false) => RecordKind::Line,
+        };
+        let lines = LineReader::new(Box::new(text.as_bytes()), comment, kind);
         let mut emit = |_: RecordBatch| panic!("the batch is full");
         match shape {
             TextFormat::Csv(format) => csv_rows(lines, &format, &mut rows, &mut emit).unwrap(),
@@ -430,9 +482,24 @@ mod tests {
         ] {
             assert_eq!(first_cells(csv.clone(), text), expected, "{text}");
         }
-        let json = TextFormat::Json { compression: Compression::Uncompressed };
+        let json = TextFormat::Json { compression: Compression::Uncompressed, over_lines: false };
         let text = "{\"id\": 1}\n[2]\n{\"id\"\n\n{\"note\": \"x\"}\n4\nnull\n{\"id\": 5, \"note\": \"a\\nb\"}\n";
         assert_eq!(first_cells(json, text), [Some(1), None, Some(5)]);
+    }
+
+    /// In well-formed files, a record may have several lines.
+    #[test]
+    fn records_of_well_formed_files_may_have_several_lines() {
+        let csv = TextFormat::Csv(CsvFormat { comment: Some(b'#'), ..CsvFormat::plain(true) });
+        let text = "\u{feff}id,note\r\n1,one\r\n# \"\r\n2,\"two\r\n\r\n# lines, \"\"a\"\"\"\r\n\r\n3,three\n";
+        assert_eq!(first_cells(csv.over_lines(true), text), [Some(1), Some(2), Some(3)]);
+        let json = TextFormat::Json { compression: Compression::Uncompressed, over_lines: true };
+        for text in [
+            "[{\"id\": 1}, {\"id\": 2,\n\"note\": \"{\"},\n{\"id\": 3}]\n",
+            "\u{feff}{\n\"id\": 1\n}\n{\"id\": 2}{\"id\": 3}",
+        ] {
+            assert_eq!(first_cells(json.clone(), text), [Some(1), Some(2), Some(3)], "{text}");
+        }
     }
 
     /// Comments are lines that begin with the character, anywhere in the file, and no others.

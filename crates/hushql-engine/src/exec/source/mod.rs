@@ -22,7 +22,10 @@ mod file_discovery;
 mod file_set;
 mod fitting_types;
 mod foreign_files;
+mod json_columns;
+mod json_objects;
 mod lenient;
+mod line_breaks;
 mod line_reader;
 mod location;
 mod lossy_columns;
@@ -36,6 +39,7 @@ mod postgres;
 #[path = "no_postgres.rs"]
 mod postgres;
 mod proposed_options;
+mod quotation;
 #[cfg(feature = "objects")]
 mod remote;
 #[cfg(not(feature = "objects"))]
@@ -49,6 +53,7 @@ mod stored_answer;
 mod struct_columns;
 mod time_units;
 mod unreadable_files;
+mod well_formed;
 
 use std::fmt;
 use std::sync::Arc;
@@ -72,7 +77,7 @@ use datafusion::physical_plan::ExecutionPlan;
 pub(crate) use check::{OpenFiles, Reading, register};
 pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written_location};
 pub(crate) use file_columns::{columns_of, hashes_content, is_strict, may_change, set_strict};
-use file_columns::{schema_of_columns, shape};
+use file_columns::{schema_of_columns, shape_of};
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 use lenient::{LenientFiles, TextFile, TextFormat};
 pub(crate) use managed_locations::managed_file;
@@ -89,6 +94,7 @@ pub(crate) use stored_answer::{
     decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
 };
 use time_units::{as_declared, as_stored};
+pub(crate) use well_formed::{reads_over_lines, refuse_unread_documents};
 
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
@@ -114,15 +120,15 @@ pub(crate) fn provider(
     table: &Arc<Table>,
     open: &Arc<OpenFiles>,
 ) -> Result<Arc<dyn TableProvider>, Error> {
-    let (format, options, files) = match &table.source {
-        Source::File { format, options, files, .. } => (format, options, files),
+    let files = match &table.source {
+        Source::File { files, .. } => files,
         Source::Postgres { .. } => {
             let schema = viewed(schema_of_columns(&table.columns)?.as_ref());
             return Ok(Arc::new(ServedTable::new(Arc::clone(table), schema, Arc::clone(open))));
         }
         Source::Registered | Source::Released { .. } => return Err(Error::Internal),
     };
-    let (schema, shape) = (schema_of_columns(&table.columns)?, shape(*format, options)?);
+    let (schema, shape) = (schema_of_columns(&table.columns)?, shape_of(table)?);
     let schema = viewed(&schema);
     let open = Arc::clone(open);
     if files.is_some() {

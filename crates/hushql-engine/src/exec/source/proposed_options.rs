@@ -19,8 +19,11 @@ use super::cell_reader::{CellFormat, DATE_FORMAT, DECIMAL, DateFormat, MISSING, 
 use super::check::OpenFiles;
 use super::csv_format::CsvFormat;
 use super::external_table::members;
-use super::file_columns::{INFERRED_ROWS, shape};
+use super::file_columns::{Sample, shape};
+use super::json_columns::{INFERRED_ROWS, JsonKeys};
 use super::lenient::TextFormat;
+use super::line_breaks::LineBreaks;
+use super::well_formed::text_files;
 use crate::catalog::{FileFormat, Source, Table, quoted};
 
 /// The formats of dates that are proposed.
@@ -40,10 +43,14 @@ enum Proposal {
 }
 
 /// A sentence for each column whose cells suggest an option; empty where none does, where the owner
-/// declared a text, and if the file cannot be read. This may block.
+/// declared a text, and if the file cannot be read. Another one says which declared keys no JSON
+/// object has, or that texts go over several lines. This may block.
 pub(crate) fn proposed_options(table: &Table, open: &OpenFiles, is_declared: bool) -> String {
-    let Some(columns) = first_cells(table, open) else { return String::new() };
-    let mut text = String::new();
+    if is_declared && let Some(missing) = missing_keys(table, open) {
+        return missing;
+    }
+    let mut text = over_lines(table, open).unwrap_or_default();
+    let Some(columns) = first_cells(table, open) else { return text };
     for (column, cells) in table.file_columns().iter().zip(columns) {
         let Ok(data_type) = DataType::from_str(&column.data_type) else { continue };
         // A declared text is a text, and an inferred type reads the cells.
@@ -73,6 +80,42 @@ pub(crate) fn proposed_options(table: &Table, open: &OpenFiles, is_declared: boo
     text
 }
 
+/// A sentence about declared columns that no object of JSON files has.
+fn missing_keys(table: &Table, open: &OpenFiles) -> Option<String> {
+    let files = text_files(table, open)?.into_iter();
+    let files: Vec<_> = files.map(|(held, shape, _)| (held, shape)).collect();
+    if !matches!(files.first(), Some((_, TextFormat::Json { .. }))) {
+        return None;
+    }
+    let mut missing: Vec<&str> =
+        table.file_columns().iter().map(|column| column.name.as_str()).collect();
+    for most in [Some(INFERRED_ROWS), None] {
+        let keys = JsonKeys::of(&files, most).ok()?;
+        missing.retain(|key| !keys.has(key));
+        if missing.is_empty() {
+            return None;
+        }
+    }
+    let missing: Vec<String> = missing.into_iter().map(quoted).collect();
+    Some(format!("; no object has a key {}, which is NULL until one has", missing.join(" or ")))
+}
+
+/// A sentence about texts of CSV files that go over several lines.
+fn over_lines(table: &Table, open: &OpenFiles) -> Option<String> {
+    let Source::File { options, .. } = &table.source else { return None };
+    let is_unsaid = LineBreaks::of_options(options).ok()? == LineBreaks::Unsaid;
+    let goes_on = |(held, shape, _)| match shape {
+        TextFormat::Csv(format) => {
+            Sample::first(&held, &format).is_ok_and(|first| first.over_lines)
+        }
+        TextFormat::Json { .. } => false,
+    };
+    let found = is_unsaid && text_files(table, open)?.into_iter().any(goes_on);
+    found.then(|| {
+        "; texts go over several lines: UNIQUE, MAX ROWS n, ROW and SET PUBLIC read them if the whole file is well formed and its bytes are held, and otherwise a quotation ends with its line".to_owned()
+    })
+}
+
 fn and_missing(word: Option<&str>) -> String {
     word.map_or_else(String::new, |word| format!(", '{NULL_VALUE}' '{word}'"))
 }
@@ -91,6 +134,8 @@ fn first_cells(table: &Table, open: &OpenFiles) -> Option<Vec<Vec<String>>> {
         }
     };
     let TextFormat::Csv(format) = shape else { return None };
+    let over_lines = Sample::first(&held, &format).ok()?.over_lines;
+    let format = CsvFormat { over_lines, ..format };
     // The usual options read these cells.
     if format.cells != CellFormat::default() {
         return None;

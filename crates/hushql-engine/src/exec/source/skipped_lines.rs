@@ -12,14 +12,15 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 
 use super::check::OpenFiles;
-use super::external_table::members;
-use super::file_columns::{plain_columns, schema_of_columns, shape};
+use super::file_columns::{plain_columns, schema_of_columns};
 use super::fitting_types::CellCounts;
-use super::lenient::{TextFormat, count_cells, read_object};
+use super::json_objects::read_object;
+use super::lenient::{TextFormat, count_cells};
 use super::lossy_columns::{count_values, lossy_columns};
 use super::open_files::OpenFile;
 use super::viewed;
-use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
+use super::well_formed::read_files;
+use crate::catalog::{Table, Unit, quoted};
 use crate::error::Error;
 use crate::sql_type::sql_type;
 use crate::visible;
@@ -32,6 +33,8 @@ const SHOWN: usize = 40;
 pub(crate) struct Unread {
     /// The number of columns in the files.
     width: usize,
+    /// Whether the files are JSON, whose cells no option reads.
+    is_json: bool,
     /// Lines with another number of cells than the table has columns, and the cells of the first
     /// one.
     ragged: Skipped,
@@ -42,6 +45,9 @@ pub(crate) struct Unread {
     no_object: Skipped,
     /// Lines with a cell that is not UTF-8.
     not_utf8: Skipped,
+    /// Rows over several lines, and the most lines of one.
+    over_lines: Skipped,
+    longest: u64,
     /// The counts of each column: its name, its type, its counts, and the file of its first cell
     /// that does not fit.
     columns: Vec<(String, DataType, CellCounts, String)>,
@@ -94,19 +100,8 @@ impl Unread {
     }
 
     fn counted(table: &Table, open: &OpenFiles) -> Option<Self> {
-        let Source::File { format, location, options, files, .. } = &table.source else {
-            return None;
-        };
-        let shape = shape(*format, options).ok()?;
-        let all: Vec<_> = match files {
-            None => vec![(open.held(location).ok()?, shape, String::new())],
-            Some(_) => {
-                let set = open.checked(table).ok()?;
-                let all = members(&set, &shape, options).into_iter().zip(&set.members);
-                all.map(|((held, shape), member)| (held, shape, format!(" of {}", member.shown())))
-                    .collect()
-            }
-        };
+        let Source::File { format, location, .. } = &table.source else { return None };
+        let all = read_files(table, open)?;
         let columns = table.file_columns();
         let schema = viewed(schema_of_columns(columns).ok()?.as_ref());
         let fields = schema.fields().iter();
@@ -114,7 +109,9 @@ impl Unread {
         let columns = fields
             .map(|(name, data_type)| (name, data_type, CellCounts::default(), String::new()))
             .collect();
-        let mut found = Self { width: schema.fields().len(), columns, ..Self::default() };
+        let is_json = *format == FileFormat::Json;
+        let width = schema.fields().len();
+        let mut found = Self { width, is_json, columns, ..Self::default() };
         let mut lossy = BTreeSet::new();
         if let FileFormat::Parquet | FileFormat::Arrow = format {
             for (held, shape, _) in &all {
@@ -154,6 +151,7 @@ impl Unread {
                     let is_text = std::str::from_utf8(line).is_ok();
                     let is_closed = format.read_cells(line, &mut record);
                     let number = lines.number();
+                    self.add_lines(number, lines.lines_of_record(), file);
                     if !is_closed {
                         self.open.add(number, file);
                     } else if record.len() != self.width {
@@ -168,13 +166,24 @@ impl Unread {
             }
             TextFormat::Json { .. } => {
                 while let Some(line) = lines.next()? {
-                    if !line.trim_ascii().is_empty() && read_object(line).is_none() {
-                        self.no_object.add(lines.number(), file);
+                    let is_object = line.trim_ascii().is_empty() || read_object(line).is_some();
+                    let number = lines.number();
+                    self.add_lines(number, lines.lines_of_record(), file);
+                    if !is_object {
+                        self.no_object.add(number, file);
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Counts a row with its lines, if it has several.
+    fn add_lines(&mut self, first: u64, lines: u64, file: &str) {
+        if lines > 1 {
+            self.over_lines.add(first, file);
+            self.longest = self.longest.max(lines);
+        }
     }
 
     /// Refuses a unit that was verified on no row, although there are lines.
@@ -213,6 +222,16 @@ impl Unread {
             _ => "belong to nobody and are in no answer",
         };
         let mut text = String::new();
+        if self.over_lines.lines > 0 {
+            let over = &self.over_lines;
+            text.push_str(&format!(
+                "; {} of {table} {} over several lines: the first begins in {}, and the longest has {} lines",
+                if over.lines == 1 { "1 row".to_owned() } else { format!("{} rows", grouped(over.lines)) },
+                if over.lines == 1 { "goes" } else { "go" },
+                over.first,
+                grouped(self.longest),
+            ));
+        }
         if ragged.lines > 0 {
             text.push_str(&format!(
                 "; {} of {table} with another number of cells than its {} columns {}: the first is {}, with {} cells",
@@ -224,7 +243,7 @@ impl Unread {
         }
         if open.lines > 0 {
             text.push_str(&format!(
-                "; {} of {table} with an open quotation mark {}: the first is {}. A line break within quotes ends a row (Parquet keeps it); OPTIONS ('quote' '') reads quotation marks as text, and OPTIONS ('escape' '\\') marks behind a backslash",
+                "; {} of {table} with an open quotation mark {}: the first is {}. A quotation ends with its line here; OPTIONS ('quote' '') reads quotation marks as text, and OPTIONS ('escape' '\\') marks behind a backslash",
                 are(open.lines),
                 nobody(open.lines),
                 open.first
@@ -232,7 +251,7 @@ impl Unread {
         }
         if no_object.lines > 0 {
             text.push_str(&format!(
-                "; {} of {table} without a JSON object {}: the first is {}. Each line is an object",
+                "; {} of {table} without a JSON object {}: the first is {}. Each line is an object here",
                 are(no_object.lines),
                 nobody(no_object.lines),
                 no_object.first
@@ -247,7 +266,7 @@ impl Unread {
             ));
         }
         for (column, data_type, counts, file) in &self.columns {
-            text.push_str(&unfit(table, column, data_type, counts, file));
+            text.push_str(&unfit(table, column, data_type, counts, file, self.is_json));
         }
         text
     }
@@ -260,6 +279,7 @@ fn unfit(
     data_type: &DataType,
     counts: &CellCounts,
     file: &str,
+    is_json: bool,
 ) -> String {
     let Some(first) = &counts.first else { return String::new() };
     let shown: String = first.text.chars().take(SHOWN).collect();
@@ -274,7 +294,7 @@ fn unfit(
         sql_type(data_type),
         visible::line(&shown),
         grouped(first.line),
-        counts.advice(data_type),
+        counts.advice(data_type, is_json),
     )
 }
 

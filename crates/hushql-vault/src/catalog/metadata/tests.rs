@@ -168,6 +168,7 @@ fn json_is_read_back_and_read_strictly() {
             inode: u64::MAX,
             sha256: "00".repeat(32),
             files: None,
+            over_lines: false,
         }),
         files: None,
     };

@@ -33,6 +33,7 @@ fn people(name: &str) -> Table {
         inode: 1,
         sha256: "00".repeat(32),
         files: None,
+        over_lines: false,
     };
     let mut people = table(name);
     people.source = Source::File {

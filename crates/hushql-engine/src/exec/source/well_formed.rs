@@ -1,0 +1,307 @@
+//! Decides whether the records of text files may go over several lines.
+//!
+//! In: the files of a table that is being declared, read to their end. Out: whether quotations may
+//! go on in the next line, and objects in the next one or in an array. A file is read so only if
+//! all of it is well formed: each quotation ends, each record has the table's number of cells, and
+//! nothing but objects is in a document.
+//!
+//! ```text
+//! 1,"two ⏎ lines" ⏎ 2,b               over lines: rows 1 and 2
+//! 1,"open ⏎ 2,b                       by lines: row 2
+//! 1,"open ⏎ 2,b ⏎ 3,"open             refused, as a quotation over lines would hide row 2
+//! [{"id": 1}, ⏎ {"id": 2}]            over lines: rows 1 and 2
+//! ```
+//!
+//! # Guarantee
+//! No query decides. The result belongs to the fingerprint of the files, and every query compares
+//! them with it before it reads a record over several lines. For such a table, neighbouring files
+//! are well-formed files without the records of one person: each record is read by itself, so the
+//! others stay the same.
+//!
+//! No one line turns the reading of a private table over. Without an open line, both readings are
+//! the same. With one, it alone is lost by lines. With more, the files are read over lines or
+//! refused, so an open quotation mark beside texts over several lines leads to a refusal that only
+//! the owner sees, and never to another reading of the other rows. If a line within quotes reads
+//! like a row, the quotation marks may be those of two people, and the files are refused, too.
+
+use std::io;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use super::check::OpenFiles;
+use super::csv_format::CsvFormat;
+use super::external_table::members;
+use super::file_columns::{schema_of_columns, shape_of};
+use super::json_columns::is_document;
+use super::json_objects::{is_open, read_object};
+use super::lenient::{TextFormat, cells_fit};
+use super::line_breaks::{LINE_BREAKS, LineBreaks};
+use super::open_files::OpenFile;
+use super::viewed;
+use crate::catalog::{FileFormat, Source, Table};
+use crate::error::Error;
+
+/// The text files of a table, as [`read_files`] returns them; `None` for other formats.
+fn text_files(
+    table: &Table,
+    open: &OpenFiles,
+) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
+    let Source::File { format, .. } = &table.source else { return None };
+    match format {
+        FileFormat::Csv | FileFormat::Json => read_files(table, open),
+        FileFormat::Parquet | FileFormat::Arrow => None,
+    }
+}
+
+/// The files of a table, each with what its messages add for the owner: nothing, or its name;
+/// `None` if a file cannot be opened. This may block.
+pub(super) fn read_files(
+    table: &Table,
+    open: &OpenFiles,
+) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
+    let Source::File { location, options, files, .. } = &table.source else { return None };
+    let shape = shape_of(table).ok()?;
+    Some(match files {
+        None => vec![(open.held(location).ok()?, shape, String::new())],
+        Some(_) => {
+            let set = open.checked(table).ok()?;
+            let all = members(&set, &shape, options).into_iter().zip(&set.members);
+            all.map(|((held, shape), member)| (held, shape, format!(" of {}", member.shown())))
+                .collect()
+        }
+    })
+}
+
+/// Lines that do not end what they begin.
+#[derive(Default)]
+struct OpenLines {
+    lines: u64,
+    first: Option<String>,
+    /// Whether a file is a JSON document, as its first lines show.
+    has_document: bool,
+}
+
+/// Why files are not well formed.
+struct Flaw {
+    /// What is wrong, with the line.
+    what: String,
+    /// Whether the file is well formed if the owner says so.
+    is_doubtful: bool,
+}
+
+/// Whether the records of a table are read over several lines. The caller keeps the result in the
+/// fingerprint of the files, which it takes from the same open files. This may block.
+///
+/// # Errors
+/// [`Error::Catalog`], for the owner alone, if several lines of a private table do not end what
+/// they begin and the files are not well formed, or if the owner says that records go over several
+/// lines and they are not well formed.
+pub(crate) fn reads_over_lines(
+    table: &Table,
+    open: &OpenFiles,
+    is_private: bool,
+) -> Result<bool, Error> {
+    let Source::File { options, .. } = &table.source else { return Ok(false) };
+    let said = LineBreaks::of_options(options)?;
+    let Some(files) = text_files(table, open).filter(|_| said != LineBreaks::Between) else {
+        return Ok(false);
+    };
+    let schema = viewed(schema_of_columns(table.file_columns())?.as_ref());
+    // A damaged file is found where its rows are read.
+    let Ok(found) = open_lines(&files) else { return Ok(false) };
+    if found.lines == 0 && !found.has_document {
+        return Ok(false);
+    }
+    let Ok(flaw) = flaw_of(&files, &schema) else { return Ok(false) };
+    let flaw = flaw.filter(|flaw| said == LineBreaks::Unsaid || !flaw.is_doubtful);
+    let is_json = files.iter().any(|(_, shape, _)| matches!(shape, TextFormat::Json { .. }));
+    match flaw {
+        None => Ok(true),
+        Some(flaw) if said == LineBreaks::Within => Err(Error::catalog(format!(
+            "{} has OPTIONS ('{LINE_BREAKS}' 'true') and is not well formed: {}",
+            table.name, flaw.what
+        ))),
+        Some(flaw) if is_private && (found.lines > 1 || found.has_document) => {
+            Err(Error::catalog(refusal(&table.name, &found, &flaw, is_json)))
+        }
+        Some(_) => Ok(false),
+    }
+}
+
+/// The refusal of private files that are read neither by lines nor over lines.
+fn refusal(table: &str, found: &OpenLines, flaw: &Flaw, is_json: bool) -> String {
+    let what = &flaw.what;
+    let first = found.first.as_deref().unwrap_or("line 1");
+    if is_json {
+        return format!(
+            "{table} is neither one JSON object a line nor a document of objects: {what}; mend the file, or declare {table} with OPTIONS ('{LINE_BREAKS}' 'false'), which reads the lines that are objects"
+        );
+    }
+    let meant = match flaw.is_doubtful {
+        true => format!(", with ('{LINE_BREAKS}' 'true') if it belongs to a text"),
+        false => String::new(),
+    };
+    format!(
+        "{} lines of {table} have an open quotation mark, the first is {first}, and they are no texts over several lines: {what}. Mend the file, or declare {table} with OPTIONS ('{LINE_BREAKS}' 'false'), which ends a quotation with its line{meant}, with ('quote' '') if quotation marks are text, or with ('escape' '\\') if one behind a backslash is",
+        found.lines
+    )
+}
+
+/// Refuses a declaration that does not read and hold files whose records go over several lines.
+///
+/// # Errors
+/// [`Error::Catalog`] with what to declare.
+pub(crate) fn refuse_unread_documents(table: &Table, open: &OpenFiles) -> Result<(), Error> {
+    let Source::File { options, .. } = &table.source else { return Ok(()) };
+    let name = &table.name;
+    let declare = "where a declaration reads the files and holds their bytes: declare UNIQUE or MAX ROWS n (for one file, ROW and PUBLIC do, too), without OPTIONS ('content_hash' 'false')";
+    match LineBreaks::of_options(options)? {
+        LineBreaks::Between => return Ok(()),
+        LineBreaks::Within => {
+            return Err(Error::catalog(format!(
+                "{name} has OPTIONS ('{LINE_BREAKS}' 'true'), and records over several lines are read only {declare}"
+            )));
+        }
+        LineBreaks::Unsaid => {}
+    }
+    let files = text_files(table, open).unwrap_or_default();
+    let json = files.iter().filter(|(_, shape, _)| matches!(shape, TextFormat::Json { .. }));
+    match json.into_iter().any(|(held, shape, _)| is_document(held, shape).unwrap_or_default()) {
+        false => Ok(()),
+        true => Err(Error::catalog(format!(
+            "the objects of {name} are in an array, or go over several lines, and are read only {declare}; or write one object a line, as `jq -c` does"
+        ))),
+    }
+}
+
+/// The lines of all files that do not end what they begin.
+fn open_lines(files: &[(Arc<OpenFile>, TextFormat, String)]) -> io::Result<OpenLines> {
+    let mut found = OpenLines::default();
+    for (held, shape, file) in files {
+        let by_lines = shape.clone().over_lines(false);
+        let mut lines = by_lines.lines(held.reader())?;
+        while let Some(line) = lines.next()? {
+            let is_open = match &by_lines {
+                TextFormat::Csv(format) => format.is_open(line),
+                TextFormat::Json { .. } => is_open(line),
+            };
+            if is_open {
+                found.lines += 1;
+                let number = lines.number();
+                found.first.get_or_insert_with(|| format!("line {number}{file}"));
+            }
+        }
+        if let TextFormat::Json { .. } = by_lines {
+            found.has_document |= is_document(held, &by_lines)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Why files are not well formed over lines; `None` if they are.
+fn flaw_of(
+    files: &[(Arc<OpenFile>, TextFormat, String)],
+    schema: &SchemaRef,
+) -> io::Result<Option<Flaw>> {
+    let mut doubtful = None;
+    for (held, shape, file) in files {
+        let found = match shape.clone().over_lines(true) {
+            TextFormat::Csv(format) => flaw_of_csv(held, &format, schema, file)?,
+            json @ TextFormat::Json { .. } => flaw_of_json(held, &json, file)?,
+        };
+        match found {
+            Some(flaw) if flaw.is_doubtful => drop(doubtful.get_or_insert(flaw)),
+            Some(flaw) => return Ok(Some(flaw)),
+            None => {}
+        }
+    }
+    Ok(doubtful)
+}
+
+fn flaw_of_csv(
+    held: &Arc<OpenFile>,
+    format: &CsvFormat,
+    schema: &SchemaRef,
+    file: &str,
+) -> io::Result<Option<Flaw>> {
+    let width = schema.fields().len();
+    let mut records = format.lines(held.reader())?;
+    if format.header {
+        records.next()?;
+    }
+    let mut record = csv::ByteRecord::new();
+    let mut doubtful = None;
+    while let Some(text) = records.next()? {
+        let is_closed = format.read_cells(text, &mut record);
+        let has_lines = text.contains(&b'\n');
+        let is_open = !is_closed && format.is_open(text);
+        let is_whole = is_closed && (!has_lines || format.is_strict(text));
+        let row_within = match has_lines && doubtful.is_none() {
+            true => row_within(text, format, schema)?,
+            false => None,
+        };
+        let (cells, line) = (record.len(), records.number());
+        let what = if is_open {
+            format!("the quotation in line {line}{file} does not end")
+        } else if !is_whole {
+            format!("line {line}{file} has text beside the quotation marks of a cell")
+        } else if cells != width {
+            let has = if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") };
+            format!("the row in line {line}{file} has {has}, and the table has {width} columns")
+        } else {
+            if let Some(behind) = row_within {
+                let line = line.saturating_add(behind);
+                let what = format!("line {line}{file} is within quotes and reads like a row");
+                doubtful = Some(Flaw { what, is_doubtful: true });
+            }
+            continue;
+        };
+        return Ok(Some(Flaw { what, is_doubtful: false }));
+    }
+    Ok(doubtful)
+}
+
+/// How many lines behind its first one a record has a line that lies within quotes as a whole, and
+/// that would be a row by itself.
+fn row_within(text: &[u8], format: &CsvFormat, schema: &SchemaRef) -> io::Result<Option<u64>> {
+    let mut record = csv::ByteRecord::new();
+    let mut lines = text.split(|byte| *byte == b'\n').peekable();
+    let mut behind = 0;
+    lines.next();
+    while let Some(line) = lines.next() {
+        behind += 1;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_comment = format.comment.is_some() && line.first() == format.comment.as_ref();
+        if lines.peek().is_none() || line.is_empty() || is_comment {
+            continue;
+        }
+        let is_record =
+            format.read_cells(line, &mut record) && record.len() == schema.fields().len();
+        if is_record && cells_fit(&record, format, schema).map_err(io::Error::other)? {
+            return Ok(Some(behind));
+        }
+    }
+    Ok(None)
+}
+
+fn flaw_of_json(held: &Arc<OpenFile>, shape: &TextFormat, file: &str) -> io::Result<Option<Flaw>> {
+    let mut objects = shape.lines(held.reader())?;
+    let flaw = |what: String| Some(Flaw { what, is_doubtful: false });
+    let mut last_line = 0;
+    while let Some(text) = objects.next()? {
+        let is_object = read_object(text).is_some();
+        let line = objects.number();
+        if !is_object {
+            return Ok(flaw(format!("the object in line {line}{file} cannot be read")));
+        }
+        // By lines, neither of the two would be a row.
+        if line == last_line && !objects.is_in_array() {
+            return Ok(flaw(format!("line {line}{file} has two objects that are in no array")));
+        }
+        last_line = (line + objects.lines_of_record()).saturating_sub(1);
+    }
+    Ok(objects
+        .broken()
+        .and_then(|line| flaw(format!("line {line}{file} has something else than whole objects"))))
+}
