@@ -21,6 +21,7 @@ use crate::exec::{columns_of_public, source as files};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
+use crate::owner::conversions::conversion_of;
 use crate::owner::declared_columns::{column_of, data_type};
 use crate::owner::slices::left_text;
 use crate::sql_type::sql_type;
@@ -31,6 +32,7 @@ use datafusion::logical_expr::col;
 
 mod amounts;
 mod budget_partition;
+mod conversions;
 pub(crate) mod declaration_script;
 pub(crate) mod declared_columns;
 pub(crate) mod doctor;
@@ -485,9 +487,12 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
         "PARQUET" => Ok(FileFormat::Parquet),
         "JSON" | "NDJSON" => Ok(FileFormat::Json),
         "ARROW" => Ok(FileFormat::Arrow),
-        other => Err(Error::catalog(format!(
-            "a table is stored as CSV, PARQUET, JSON, ARROW or POSTGRES, not {other}"
-        ))),
+        other => Err(Error::catalog(match conversion_of(other) {
+            Some(convert) => format!("a table is not stored as {other} here: {convert}"),
+            None => {
+                format!("a table is stored as CSV, PARQUET, JSON, ARROW or POSTGRES, not {other}")
+            }
+        })),
     }
 }
 

@@ -35,7 +35,7 @@ use super::foreign_files::refuse_foreign;
 use super::json_columns::{INFERRED_ROWS, JsonKeys};
 use super::lenient::TextFormat;
 use super::line_breaks::{LINE_BREAKS, LineBreaks};
-use super::location::{Scheme, StoreLocation};
+use super::location::{Scheme, StoreLocation, local_path};
 use super::managed_locations::managing;
 use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{IS_BUILT_IN, list};
@@ -66,6 +66,8 @@ pub(crate) struct WrittenTable<'a> {
 /// [`Error::Catalog`] when a file is missing, empty or not in its format, or files differ in their
 /// columns.
 pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
+    let path = local_path(written.location)?;
+    let written = &WrittenTable { location: &path, ..*written };
     let WrittenTable { name, format, location, options, .. } = *written;
     let mut known = BTreeMap::new();
     for (key, value) in options {
