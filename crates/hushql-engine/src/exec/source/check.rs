@@ -16,8 +16,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::changed_files::{
     CHANGED, DIFFER, Misfit, SET_CHANGED, changed, changed_files, declared_again, in_their_place,
-    managed, other_format,
-    unread_files, verified_again,
+    managed, other_format, unread_files, verified_again,
 };
 use super::external_table::members;
 use super::file_columns::{

@@ -43,10 +43,7 @@ use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
 
 /// The text files of a table, as [`read_files`] returns them; `None` for other formats.
-fn text_files(
-    table: &Table,
-    open: &OpenFiles,
-) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
+fn text_files(table: &Table, open: &OpenFiles) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
     let Source::File { format, .. } = &table.source else { return None };
     match format {
         FileFormat::Csv | FileFormat::Json => read_files(table, open),
