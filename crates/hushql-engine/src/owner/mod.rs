@@ -6,35 +6,31 @@
 //! also verifies MAX ROWS and UNIQUE once on the file itself, so that the owner learns at once if a
 //! declaration would drop rows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::catalog::describe::per_query_text;
 use crate::catalog::{
-    Budget, Catalog, Domain, FileFormat, Fingerprint, Privacy, Replay, Source, Table, Unit,
+    Budget, Catalog, FileFormat, Fingerprint, Privacy, Replay, Source, Table, Unit,
 };
-use crate::dialect::{Declaration, DomainClause, Literal, Taken};
+use crate::dialect::{Declaration, Taken};
 use crate::error::Error;
+use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
-use crate::exec::{columns_of_public, source as files};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::conversions::conversion_of;
-use crate::owner::declared_columns::{column_of, data_type};
+use crate::owner::declared_columns::column_of;
 use crate::owner::slices::left_text;
-use crate::sql_type::sql_type;
-use arrow::array::AsArray;
-use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
-use datafusion::logical_expr::col;
 
 mod amounts;
 mod budget_partition;
 mod conversions;
 pub(crate) mod declaration_script;
 pub(crate) mod declared_columns;
+mod declared_domains;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
@@ -200,7 +196,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("table {table} is undeclared: every query on it is refused{carried}"))
         }
         Declaration::SetDomain { table, column, domain } => {
-            set_domain(inner, catalog, table, column, domain)
+            declared_domains::set_domain(inner, catalog, table, column, domain)
         }
         Declaration::DropDomain { table, column } => {
             column_of(known(catalog, table)?, column)?;
@@ -496,86 +492,6 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
     }
 }
 
-fn set_domain(
-    inner: &Inner,
-    catalog: &Catalog,
-    table: &str,
-    column: &str,
-    clause: &DomainClause,
-) -> Result<String, Error> {
-    units::no_link_leads_to(catalog, table, column)?;
-    let found = column_of(known(catalog, table)?, column)?;
-    let data_type = data_type(found)?;
-    let domain = match clause {
-        DomainClause::In(values) => {
-            for value in values {
-                kind_fits(value, &data_type)?;
-            }
-            Domain::In(values.iter().map(Literal::text).collect())
-        }
-        DomainClause::References { table, column } => {
-            Domain::In(referenced(inner, catalog, table, column, &data_type)?)
-        }
-        DomainClause::Between { lo, hi, step, or_null } => {
-            let text = |literal: &Literal| {
-                kind_fits(literal, &data_type)?;
-                literal.text().ok_or_else(|| Error::catalog("NULL cannot be a bound"))
-            };
-            let step = match step {
-                Some(Literal::Number(step)) => Some(step.clone()),
-                Some(other) => {
-                    return Err(Error::catalog(format!("STEP must be a number, not {other}")));
-                }
-                None => None,
-            };
-            Domain::Between { lo: text(lo)?, hi: text(hi)?, step, or_null: *or_null }
-        }
-    };
-    enforced(col(column), &data_type, Some(&domain))?;
-    alter(inner, catalog, table, |entry| {
-        if let Some(column) = entry.column_mut(column) {
-            column.domain = Some(domain);
-        }
-    })?;
-    Ok(format!("column {table}.{column} has a domain"))
-}
-
-/// The present distinct values of a public table's column, in order. NULL comes last if a row has
-/// it.
-fn referenced(
-    inner: &Inner,
-    catalog: &Catalog,
-    table: &str,
-    column: &str,
-    data_type: &DataType,
-) -> Result<Vec<Option<String>>, Error> {
-    let found = known(catalog, table)?;
-    column_of(found, column)?;
-    if !found.is_public() {
-        return Err(Error::catalog(format!(
-            "{table} is not public, so its values would reveal who is in it"
-        )));
-    }
-    let unread = || Error::catalog(format!("the rows of {table} cannot be read"));
-    let provider =
-        inner.provider(&Arc::new(found.clone()), &inner.open_files()).ok_or_else(unread)?;
-    let columns = [column.to_owned()];
-    let arrays = columns_of_public(provider, &columns, &inner.state).map_err(|_| unread())?;
-    let values = arrays.first().ok_or_else(unread)?;
-    let texts = arrow::compute::cast(values, &DataType::Utf8).map_err(|_| unread())?;
-    let null = (texts.null_count() > 0).then_some(None);
-    let texts: BTreeSet<&str> = texts.as_string::<i32>().iter().flatten().collect();
-    if texts.len() > MOST_KEYS {
-        return Err(Error::catalog(format!(
-            "{table}({column}) holds more than {MOST_KEYS} values"
-        )));
-    }
-    for text in &texts {
-        typed(text, data_type)?;
-    }
-    Ok(texts.into_iter().map(|text| Some(text.to_owned())).chain(null).collect())
-}
-
 /// The remark about columns whose files name a time zone: their moments are read in UTC.
 fn read_in_utc(table: &Table) -> String {
     let zoned =
@@ -584,30 +500,4 @@ fn read_in_utc(table: &Table) -> String {
         .map(|(name, zone)| format!("{name} is read in UTC (the file names {zone})"))
         .collect();
     if said.is_empty() { String::new() } else { format!("; {}", said.join(", ")) }
-}
-
-/// Checks that numbers are written as numbers and other values as quoted text. For an integer
-/// column, '5' is a mistake.
-fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
-    let fits = match literal {
-        Literal::Null => true,
-        Literal::Number(_) => data_type.is_numeric(),
-        Literal::Boolean(_) => *data_type == DataType::Boolean,
-        Literal::Text(_) => !data_type.is_numeric() && *data_type != DataType::Boolean,
-    };
-    if fits {
-        Ok(())
-    } else {
-        let of_text = data_type.is_string() && matches!(literal, Literal::Number(_));
-        let advice = match of_text {
-            true => {
-                "; for a column of numbers write its type, as in CREATE EXTERNAL TABLE t (c DOUBLE, …)"
-            }
-            false => "",
-        };
-        Err(Error::catalog(format!(
-            "{literal} is not a value of type {}{advice}",
-            sql_type(data_type)
-        )))
-    }
 }

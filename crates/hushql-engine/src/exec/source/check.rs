@@ -527,8 +527,7 @@ fn read_as(
     is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
-/// Whether the folder exists, or the environment has the credentials for the store. No file or
-/// object is looked at.
+/// Whether the folder exists, or the environment has the store's credentials. No file is opened.
 fn is_there(location: &str) -> bool {
     match StoreLocation::new(location) {
         Some(place) => has_client(&place),

@@ -61,9 +61,10 @@ SELECT c.relkind::text,
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1 AND c.relname::text = $2";
 
-/// The columns of a table. A domain is sent as the type below it, so that type is asked for. The last
-/// two columns tell whether the server computes the column at every read, and whether its values are
-/// words of an enum. Servers before version 12 compute no columns, and have no such attribute.
+/// The columns of a table. A domain is sent as the type below it, so that type is asked for. The
+/// last two columns tell whether the server computes the column at every read, and whether its
+/// values are words of an enum. Servers before version 12 compute no columns, and have no such
+/// attribute.
 const COLUMNS: &str = "
 SELECT a.attname::text, base.id, base.modifier, pg_catalog.format_type(a.atttypid, a.atttypmod),
     coalesce(pg_catalog.to_jsonb(a) OPERATOR(pg_catalog.->>) 'attgenerated' = 'v', false),
