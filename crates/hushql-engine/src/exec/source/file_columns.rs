@@ -377,12 +377,12 @@ impl Sample {
                 true => self.write(&record, format)?,
                 // Without a first line, the number of columns is unknown.
                 false if self.rows == 0 => {
-                    self.open = (!is_closed).then(|| lines.number());
+                    self.open = (!is_closed).then(|| lines.first_line());
                     return Ok(());
                 }
                 false if is_record => {}
                 false => {
-                    let number = lines.number();
+                    let number = lines.first_line();
                     self.misfit.get_or_insert((number, record.len()));
                     if !is_closed {
                         self.open.get_or_insert(number);

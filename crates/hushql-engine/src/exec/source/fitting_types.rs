@@ -211,7 +211,7 @@ mod tests {
             ("NA", ": declare VARCHAR, or"),
         ] {
             all.add(of(cell));
-            assert!(all.advice(&DataType::Int64).starts_with(expected), "{cell}");
+            assert!(all.advice(&DataType::Int64, false).starts_with(expected), "{cell}");
         }
         assert_eq!((all.unfit, all.first.map(|first| first.line)), (3, Some(3)));
     }

@@ -347,7 +347,7 @@ fn csv_rows(
         if !format.read_cells(line, &mut record) || record.len() != rows.own() {
             continue;
         }
-        if rows.push(lines.number(), cells_of(&record)) && !emit(rows.batch()?) {
+        if rows.push(lines.first_line(), cells_of(&record)) && !emit(rows.batch()?) {
             break;
         }
     }
@@ -381,7 +381,7 @@ fn json_rows(
             })
             .collect();
         let cells = cells.iter().map(Option::as_deref);
-        if rows.push(lines.number(), cells) && !emit(rows.batch()?) {
+        if rows.push(lines.first_line(), cells) && !emit(rows.batch()?) {
             break;
         }
     }

@@ -20,7 +20,7 @@ use super::lossy_columns::{count_values, lossy_columns};
 use super::open_files::OpenFile;
 use super::viewed;
 use super::well_formed::read_files;
-use crate::catalog::{Table, Unit, quoted};
+use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::sql_type::sql_type;
 use crate::visible;
@@ -150,7 +150,7 @@ impl Unread {
                 while let Some(line) = lines.next()? {
                     let is_text = std::str::from_utf8(line).is_ok();
                     let is_closed = format.read_cells(line, &mut record);
-                    let number = lines.number();
+                    let number = lines.first_line();
                     self.add_lines(number, lines.lines_of_record(), file);
                     if !is_closed {
                         self.open.add(number, file);
@@ -167,7 +167,7 @@ impl Unread {
             TextFormat::Json { .. } => {
                 while let Some(line) = lines.next()? {
                     let is_object = line.trim_ascii().is_empty() || read_object(line).is_some();
-                    let number = lines.number();
+                    let number = lines.first_line();
                     self.add_lines(number, lines.lines_of_record(), file);
                     if !is_object {
                         self.no_object.add(number, file);

@@ -43,7 +43,10 @@ use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
 
 /// The text files of a table, as [`read_files`] returns them; `None` for other formats.
-fn text_files(table: &Table, open: &OpenFiles) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
+pub(super) fn text_files(
+    table: &Table,
+    open: &OpenFiles,
+) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
     let Source::File { format, .. } = &table.source else { return None };
     match format {
         FileFormat::Csv | FileFormat::Json => read_files(table, open),
@@ -185,7 +188,7 @@ fn open_lines(files: &[(Arc<OpenFile>, TextFormat, String)]) -> io::Result<OpenL
             };
             if is_open {
                 found.lines += 1;
-                let number = lines.number();
+                let number = lines.first_line();
                 found.first.get_or_insert_with(|| format!("line {number}{file}"));
             }
         }
@@ -238,7 +241,7 @@ fn flaw_of_csv(
             true => row_within(text, format, schema)?,
             false => None,
         };
-        let (cells, line) = (record.len(), records.number());
+        let (cells, line) = (record.len(), records.first_line());
         let what = if is_open {
             format!("the quotation in line {line}{file} does not end")
         } else if !is_whole {
@@ -288,7 +291,7 @@ fn flaw_of_json(held: &Arc<OpenFile>, shape: &TextFormat, file: &str) -> io::Res
     let mut last_line = 0;
     while let Some(text) = objects.next()? {
         let is_object = read_object(text).is_some();
-        let line = objects.number();
+        let line = objects.first_line();
         if !is_object {
             return Ok(flaw(format!("the object in line {line}{file} cannot be read")));
         }
