@@ -514,9 +514,12 @@ fn roles_without_defaults_name_their_costs() {
     let sql = "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5, default_delta=1e-7)";
     served.study.owner(sql).says(0, &[]);
     const OF_THE_DATA: [(&str, &str); 3] = [
-        ("SELECT id + 1 AS a, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY a", "HQ008"),
-        ("SELECT id + 1 AS a FROM people GROUP BY a", "HQ001"),
-        ("SELECT DISTINCT id + 1 AS a FROM people", "HQ001"),
+        (
+            "SELECT CAST(id AS VARCHAR) AS a, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY a",
+            "HQ008",
+        ),
+        ("SELECT CAST(id AS VARCHAR) AS a FROM people GROUP BY a", "HQ001"),
+        ("SELECT DISTINCT CAST(id AS VARCHAR) AS a FROM people", "HQ001"),
     ];
     for (sql, code) in OF_THE_DATA {
         let said = lab.query(sql);

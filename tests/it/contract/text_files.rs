@@ -175,7 +175,8 @@ async fn a_strict_table_is_read_as_declared() {
             let create = create(&path, columns, "OPTIONS ('strict' 'true')");
             let refused = why(&owner, &create).await;
             assert!(refused.contains(says) && refused.contains("t.csv"), "{refused}");
-            let history = owner.query("SHOW PRIVACY HISTORY").await.unwrap().to_string();
+            let history = owner.execute("SHOW PRIVACY HISTORY").await.unwrap();
+            let history = format!("{history:?}");
             assert!(!history.contains("A7") && !history.contains("soon"), "{history}");
         }
     }
@@ -211,7 +212,7 @@ async fn a_declaration_names_the_type_of_all_rows() {
         ),
         (
             "1,2024-01-05,99999999999999999999",
-            ": declare DECIMAL(38,0), which reads them all",
+            ": declare DECIMAL(38, 0), which reads them all",
             "(id BIGINT, d DATE, n DECIMAL(38, 0))",
         ),
         ("1,2024-01-05,A7", ": declare VARCHAR, or OPTIONS", "(id BIGINT, d DATE, n VARCHAR)"),

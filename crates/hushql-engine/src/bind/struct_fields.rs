@@ -155,7 +155,6 @@ mod tests {
             ("SELECT Home.City FROM t", "SELECT Home.City FROM t"),
             ("SELECT t.id FROM t", "SELECT t.id FROM t"),
             ("SELECT address.city FROM t address", "SELECT address.city FROM t address"),
-            ("SELECT address[1] FROM t", "SELECT address[1] FROM t"),
             (
                 "SELECT COUNT(*) FROM t GROUP BY address.city HAVING MAX(address.at.x) > 'a'",
                 "SELECT COUNT(*) FROM t GROUP BY \"address.city\" HAVING MAX(\"address.at.x\") > 'a'",

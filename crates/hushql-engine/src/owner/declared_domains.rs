@@ -15,8 +15,9 @@ use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::col;
 
+use super::altered_table::alter;
 use super::declared_columns::{column_of, data_type};
-use super::{alter, units};
+use super::units;
 use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::catalog::{Catalog, Domain};
 use crate::dialect::{DomainClause, Literal};

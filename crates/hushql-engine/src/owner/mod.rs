@@ -19,12 +19,14 @@ use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
+use crate::owner::altered_table::alter;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::conversions::conversion_of;
 use crate::owner::declared_columns::column_of;
 use crate::owner::slices::left_text;
 use datafusion::catalog::TableProvider;
 
+mod altered_table;
 mod amounts;
 mod budget_partition;
 mod conversions;
@@ -453,18 +455,6 @@ fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error
         true => format!("; charges for {} count together from now on", counted.join(", ")),
         false => String::new(),
     })
-}
-
-/// Writes a change of a table's declaration that was checked against this state of the catalog.
-fn alter(
-    inner: &Inner,
-    catalog: &Catalog,
-    table: &str,
-    change: impl FnOnce(&mut Table),
-) -> Result<(), Error> {
-    let mut changed = known(catalog, table)?.clone();
-    change(&mut changed);
-    Ok(inner.vault.alter_tables(catalog, &[changed])?)
 }
 
 /// Refuses to register rows for a known table if another table declares the same rows differently.

@@ -112,6 +112,11 @@ fn refuse_unmatched(
     parts: &[PrivateAggregate],
     tables: &dyn Tables,
 ) -> Result<(), Refusal> {
+    let is_tried = |one: &&Expr| !is_late(one) && !has_subquery(one) && !one.is_volatile();
+    let tried: Vec<Expr> = conditions.iter().filter(is_tried).cloned().collect();
+    if tried.is_empty() {
+        return Ok(());
+    }
     let sides = leaves.iter().enumerate();
     let sides: Vec<Side> = sides
         .filter_map(|(i, leaf)| match released_parts(leaf).is_empty() {
@@ -119,8 +124,6 @@ fn refuse_unmatched(
             false => released_side(leaf, i, parts),
         })
         .collect();
-    let is_tried = |one: &&Expr| !is_late(one) && !has_subquery(one) && !one.is_volatile();
-    let tried: Vec<Expr> = conditions.iter().filter(is_tried).cloned().collect();
     let none = sides.iter().any(|side| side.len() == 0)
         || Joining::new(sides, &tried, &[], tables)
             .and_then(|joining| joining.combinations(&[]))

@@ -23,7 +23,7 @@ use crate::analysis::expr::facts::{
     KeySource, Scope, constant, decimal_unit, rational, same_column,
 };
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::shape::{readable_over, type_of};
+use crate::analysis::expr::shape::{is_time, readable_over, type_of};
 use crate::analysis::expr::unlisted_constants::{equal_to_texts, listed_texts, quoted};
 use crate::bind::quoting::name_of_column;
 use crate::functions::temporal_limits;
@@ -184,7 +184,7 @@ fn between_values(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
 
 /// An end of a range as SQL writes it.
 fn end_text(end: &Rational, data_type: &DataType) -> Option<String> {
-    if temporal_limits(data_type).is_none() {
+    if temporal_limits(data_type).is_none() && !is_time(data_type) {
         return Some(decimal_text(end, 6));
     }
     let ticks = ScalarValue::Int64(Some(end.to_integer().to_i64()?));

@@ -175,16 +175,16 @@ mod tests {
         let moment = DataType::Timestamp(TimeUnit::Microsecond, None);
         for (data_type, cells, expected) in [
             (DataType::Int64, &["2.5", " -1e-3 "][..], ": declare DOUBLE, which"),
-            (DataType::Int64, &["9223372036854775808"], ": declare DECIMAL(38,0), which"),
+            (DataType::Int64, &["9223372036854775808"], ": declare DECIMAL(38, 0), which"),
             (DataType::Int64, &["9223372036854775808", "2.5"], ": declare DOUBLE, which"),
             (DataType::Int64, &["2.5", "9223372036854775808"], ": declare DOUBLE, which"),
             (DataType::Int32, &["3000000000"], ": declare BIGINT, which"),
-            (DataType::Int32, &["3e9", "1e30"], ": declare DECIMAL(38,0), which"),
+            (DataType::Int32, &["3e9", "1e30"], ": declare DECIMAL(38, 0), which"),
             (DataType::Int64, &["2.5", "A7"], ": declare VARCHAR, or OPTIONS ('null_value' …)"),
             (DataType::Int64, &["NaN", "2.5"], ": declare VARCHAR, or"),
             (DataType::Int64, &["NA", " NA"], ": OPTIONS ('null_value' 'NA') reads"),
             (DataType::Int64, &["NA", "."], ": declare VARCHAR, or"),
-            (DataType::Decimal128(4, 2), &["12345.67"], ": declare DECIMAL(38,2), which"),
+            (DataType::Decimal128(4, 2), &["12345.67"], ": declare DECIMAL(38, 2), which"),
             (DataType::Decimal128(4, 2), &["12345.678"], ": declare DOUBLE, which"),
             (DataType::Date32, &["31.12.1990"], ": declare VARCHAR, or OPTIONS ('date_format' …)"),
             (DataType::Boolean, &["2"], ": declare VARCHAR, or OPTIONS ('null_value' …)"),
@@ -206,7 +206,7 @@ mod tests {
         };
         let mut all = CellCounts::default();
         for (cell, expected) in [
-            ("18446744073709551616", ": declare DECIMAL(38,0), which"),
+            ("18446744073709551616", ": declare DECIMAL(38, 0), which"),
             ("0.5", ": declare DOUBLE, which"),
             ("NA", ": declare VARCHAR, or"),
         ] {
