@@ -241,7 +241,7 @@ SELECT date_trunc('quarter', ordered_at) AS quarter, CASE WHEN n = 1 THEN 'new' 
 
 -- 46. Revenue of each quarter, as a multiple of the quarter before.
 -- wanted: useful
--- now: useful
+-- now: useful or not yet, drowned
 WITH q AS (SELECT date_trunc('quarter', ordered_at) AS quarter, SUM(total) AS revenue FROM orders GROUP BY 1) SELECT quarter, revenue, revenue / LAG(revenue) OVER (ORDER BY quarter) AS growth FROM q ORDER BY quarter;
 
 -- 47. Which ten products bring most revenue?

@@ -513,6 +513,7 @@ fn roles_without_defaults_name_their_costs() {
     served.study.owner("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000, delta=1e-5)").says(0, &[]);
     let sql = "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5, default_delta=1e-7)";
     served.study.owner(sql).says(0, &[]);
+    let spent = served.study.spent();
     const OF_THE_DATA: [(&str, &str); 3] = [
         (
             "SELECT CAST(id AS VARCHAR) AS a, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY a",

@@ -441,7 +441,6 @@ async fn keys_of_joined_rows_are_the_possible_ones() {
             "d.kind, v.k",
             format!("v {both} WHERE v.k = 'a' AND w.x = 1 OR v.k = 'b' AND d.kind = 'odd'"),
         ),
-        ("upper(d.label), w.x + 1", format!("v {both} WHERE w.x < 3")),
         ("d.label || w.sky", format!("v {both}")),
         // A second table that is joined with the first one.
         (

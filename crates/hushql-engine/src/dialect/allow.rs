@@ -298,7 +298,9 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Interval(_)
         // Only GROUP BY contains it. All other spellings of grouping sets have been replaced by it.
         | Expr::GroupingSets(_) => Ok(()),
-        Expr::CompoundFieldAccess { access_chain, .. } if names_field(access_chain) => Ok(()),
+        Expr::CompoundFieldAccess { root, access_chain } if names_field(root, access_chain) => {
+            Ok(())
+        }
         other => {
             let hint = plain(other).unwrap_or_else(|| "the query without it".to_owned());
             instead(false, &format!("the expression {other}"), &hint)
@@ -307,14 +309,16 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
 }
 
 /// Whether accesses name a field of a struct, as in `address['city']`. Such a field is a column.
-fn names_field(access_chain: &[AccessExpr]) -> bool {
-    access_chain.iter().all(|access| match access {
-        AccessExpr::Dot(name) => matches!(name, Expr::Identifier(_)),
-        AccessExpr::Subscript(Subscript::Index { index: Expr::Value(name) }) => {
-            matches!(name.value, sql::Value::SingleQuotedString(_))
-        }
-        AccessExpr::Subscript(_) => false,
-    })
+fn names_field(root: &Expr, access_chain: &[AccessExpr]) -> bool {
+    let is_name = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    is_name
+        && access_chain.iter().all(|access| match access {
+            AccessExpr::Dot(name) => matches!(name, Expr::Identifier(_)),
+            AccessExpr::Subscript(Subscript::Index { index: Expr::Value(name) }) => {
+                matches!(name.value, sql::Value::SingleQuotedString(_))
+            }
+            AccessExpr::Subscript(_) => false,
+        })
 }
 
 /// The same expression in the dialect, for one that is not part of it.

@@ -1,7 +1,7 @@
 //! Writes a changed declaration of one table.
 //!
-//! In: the catalog that a declaration was checked against, and the change. Out: nothing, or an error
-//! if another declaration came in between.
+//! In: the catalog that a declaration was checked against, and the change. Out: nothing, or an
+//! error if another declaration came in between.
 
 use crate::catalog::{Catalog, Table};
 use crate::error::Error;

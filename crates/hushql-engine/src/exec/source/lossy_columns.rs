@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::util::display::array_value_to_string;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
@@ -100,7 +100,7 @@ fn add(counts: &mut CellCounts, values: &ArrayRef, to: &DataType, before: u64) -
     }
     for (i, row) in (before + 1..).take(values.len()).enumerate() {
         if values.is_valid(i) && read.is_null(i) && !is_nan(values, i) {
-            counts.unfit(row, "row", &array_value_to_string(values, i)?);
+            counts.unfit(row, "row", &shown(values.as_ref(), i));
         }
     }
     Ok(())
@@ -112,4 +112,11 @@ fn is_nan(values: &ArrayRef, i: usize) -> bool {
         DataType::Float64 => values.as_primitive::<Float64Type>().value(i).is_nan(),
         _ => false,
     }
+}
+/// A value as text. Arrow has none for moments beyond its calendar.
+fn shown(values: &dyn Array, row: usize) -> String {
+    let options = FormatOptions::new().with_display_error(false);
+    let text = ArrayFormatter::try_new(values, &options)
+        .and_then(|formatter| formatter.value(row).try_to_string());
+    text.unwrap_or_else(|_| "a value beyond the calendar".to_owned())
 }
