@@ -349,9 +349,9 @@ fn every_question_ends_as_its_file_says() {
     println!("score: {score}");
     let mut wrong = Vec::new();
     for (schema, mut file, verdicts) in files {
-        let as_in_file = |(question, verdict): (&Question, String)| match question.now.split(OR) {
-            mut either if either.any(|one| one == verdict) => question.now.clone(),
-            _ => verdict,
+        let as_in_file = |(question, verdict): (&Question, String)| {
+            let is_one = question.now.split(OR).any(|one| one == verdict);
+            if is_one { question.now.clone() } else { verdict }
         };
         let verdicts: Vec<String> = file.questions.iter().zip(verdicts).map(as_in_file).collect();
         let score = Score::of(verdicts.iter().map(String::as_str)).to_string();

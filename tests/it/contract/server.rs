@@ -509,6 +509,7 @@ fn roles_without_defaults_name_their_costs() {
             "{sql}: {said:?}"
         );
     }
+    assert_eq!(served.study.spent(), spent);
     // A default δ is a default, too.
     served.study.owner("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000, delta=1e-5)").says(0, &[]);
     let sql = "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5, default_delta=1e-7)";
