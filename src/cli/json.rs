@@ -121,14 +121,19 @@ fn line<'a>(
         left: left.map(|(name, left)| (name, amount(left.neat_down()))).collect(),
         replayed,
     })?;
+    let rows = rows(view)?;
+    // Both objects become one, with the rows between their members.
+    let (head, tail) = (head.trim_end_matches('}'), tail.trim_start_matches('{'));
+    Ok(visible::json(&format!("{head},\"rows\":[{rows}],{tail}")).into_owned())
+}
+
+/// The rows of an answer, without the brackets around them.
+pub(super) fn rows(view: &View) -> serde_json::Result<String> {
     let rows = view.rows.iter().map(|row| {
         let cells: Vec<String> = row.iter().map(cell).collect::<serde_json::Result<_>>()?;
         Ok(format!("[{}]", cells.join(",")))
     });
-    let rows = rows.collect::<serde_json::Result<Vec<_>>>()?.join(",");
-    // Both objects become one, with the rows between their members.
-    let (head, tail) = (head.trim_end_matches('}'), tail.trim_start_matches('{'));
-    Ok(visible::json(&format!("{head},\"rows\":[{rows}],{tail}")).into_owned())
+    Ok(rows.collect::<serde_json::Result<Vec<_>>>()?.join(","))
 }
 
 /// A failure, and the line of the script where its statement begins.

@@ -30,6 +30,7 @@ mod lex;
 mod manual;
 mod output_file;
 mod pager;
+mod parts;
 mod paths;
 mod plain;
 mod print;

@@ -101,9 +101,9 @@ impl OutputFile {
     ) -> Result<Option<Self>, Failure> {
         match (self.form, output) {
             (Form::Text(format), output) => {
-                if let Some(text) = printer.for_file(format).text(output)? {
-                    self.file.append(&text)?;
-                }
+                let file = &mut self.file;
+                let mut write = |text: &str| file.append(text).map_err(Failure::from);
+                printer.for_file(format).text(output, &mut write)?;
                 Ok(Some(self))
             }
             (Form::Parquet, Output::Answer(answer)) => {

@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::pager::Screen;
 use super::table::TableFrame;
 use super::view::View;
-use super::{json, pager, plain, table};
+use super::{json, pager, parts, plain, table};
 
 /// Suppresses the output of panics: a panic message may quote a cell, and the number of messages
 /// may depend on the rows. The session returns the same error as for every failure.
@@ -144,6 +144,18 @@ impl Printer {
 
     /// Prints the outcome of a statement.
     pub(super) fn output(self, output: &Output) -> Result<(), Failure> {
+        if let Output::Answer(answer) = output
+            && self.screen.is_none()
+            && parts::is_long(answer)
+        {
+            let shown = || parts::write(self.layout(), answer, &mut out);
+            self.paid(answer, shown)?;
+            if self.format == Format::Table {
+                self.note("the answer is long, so each cell has a line; --format csv writes rows");
+            }
+            self.remarks(output);
+            return Ok(());
+        }
         let shown = || match self.rendered(output)? {
             Some(Rendered::Page(text)) => self.show(&text),
             Some(Rendered::Exact(text)) => out(&text),
@@ -163,13 +175,31 @@ impl Printer {
         Self { format, screen: None, pager: None, ascii: Ascii::default(), ..self }
     }
 
-    /// The result of a statement as text, in the form for standard output that is not a terminal;
-    /// `None` if there is no result.
-    pub(super) fn text(self, output: &Output) -> Result<Option<String>, Failure> {
-        Ok(self.rendered(output)?.map(|rendered| match rendered {
-            Rendered::Page(text) => format!("{}\n", visible::lines(&text)),
-            Rendered::Exact(text) => text,
-        }))
+    /// Writes the result of a statement as text, in the form for standard output that is not a
+    /// terminal; nothing if there is no result.
+    pub(super) fn text(self, output: &Output, write: parts::Write<'_>) -> Result<(), Failure> {
+        if let Output::Answer(answer) = output
+            && parts::is_long(answer)
+        {
+            return parts::write(self.layout(), answer, write);
+        }
+        match self.rendered(output)? {
+            Some(Rendered::Page(text)) => write(&format!("{}\n", visible::lines(&text))),
+            Some(Rendered::Exact(text)) => write(&text),
+            None => Ok(()),
+        }
+    }
+
+    /// The layout of long answers. A table needs all rows for its widths.
+    fn layout(self) -> parts::Layout {
+        let (safe, errors) = (self.csv_safe, self.csv_errors);
+        match self.format {
+            Format::Table | Format::Expanded => parts::Layout::Records,
+            Format::Markdown => parts::Layout::Markdown,
+            Format::Csv => parts::Layout::Csv { safe, errors },
+            Format::Tsv => parts::Layout::Tsv { safe, errors },
+            Format::Json => parts::Layout::Json,
+        }
     }
 
     fn rendered(self, output: &Output) -> Result<Option<Rendered>, Failure> {

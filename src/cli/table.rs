@@ -93,9 +93,14 @@ pub(super) fn markdown(view: &View) -> String {
 
 /// An answer with a line for each cell, for rows that are wider than the terminal.
 pub(super) fn expanded(view: &View, most: Option<usize>) -> String {
+    expanded_from(view, most, 0)
+}
+
+/// The same for rows of which others come before the first.
+pub(super) fn expanded_from(view: &View, most: Option<usize>, before: usize) -> String {
     let widest = view.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0);
     let record = |row: usize| {
-        let mut text = format!("─[ row {} ]─", row + 1);
+        let mut text = format!("─[ row {} ]─", before + row + 1);
         for (i, column) in view.columns.iter().enumerate() {
             let cells = with_margin(view, i, row);
             let cells: Vec<String> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();

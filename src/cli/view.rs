@@ -7,7 +7,7 @@
 //! Answer { batches, accuracy } ─▶ View { columns: [status, n ± 3], rows: [[Divorced, 4440], …] }
 //! ```
 
-use arrow::array::{Array, BooleanArray};
+use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -92,27 +92,45 @@ impl Cell {
 }
 
 impl View {
-    /// Converts an answer.
-    pub(super) fn for_answer(answer: &Answer) -> Result<Self, ArrowError> {
+    /// The columns of an answer, without its rows.
+    pub(super) fn without_rows(answer: &Answer) -> Self {
         let schema = answer.schema();
         let columns = schema.fields().iter().enumerate().map(|(i, field)| AnswerColumn {
             name: field.name().clone(),
             kind: kind(field.data_type()),
             margin: margin(answer, i, field.name()),
         });
-        let columns: Vec<_> = columns.collect();
+        Self { columns: columns.collect(), rows: Vec::new(), winners: winners(answer) }
+    }
+
+    /// The same columns with some rows of the answer, of which `first` is the number of the first.
+    pub(super) fn with_rows(&self, rows: &RecordBatch, first: usize) -> Result<Self, ArrowError> {
+        let columns = self.columns.iter().map(|column| {
+            let margin = column.margin.as_ref().map(|margin| Margin {
+                errors: margin.errors.iter().skip(first).take(rows.num_rows()).copied().collect(),
+                confidence: margin.confidence,
+            });
+            AnswerColumn { name: column.name.clone(), kind: column.kind, margin }
+        });
+        let rows = rows_of(rows)?;
+        Ok(Self { columns: columns.collect(), rows, winners: Vec::new() })
+    }
+
+    /// Converts an answer.
+    pub(super) fn for_answer(answer: &Answer) -> Result<Self, ArrowError> {
         let mut rows = Vec::new();
         for batch in answer.batches() {
-            let cells = batch.columns().iter().map(|array| cells(array));
-            let cells = cells.collect::<Result<Vec<_>, _>>()?;
-            rows.extend(
-                (0..batch.num_rows()).map(|row| {
-                    cells.iter().filter_map(|column| column.get(row).cloned()).collect()
-                }),
-            );
+            rows.append(&mut rows_of(batch)?);
         }
-        Ok(Self { columns, rows, winners: winners(answer) })
+        Ok(Self { rows, ..Self::without_rows(answer) })
     }
+}
+
+fn rows_of(batch: &RecordBatch) -> Result<Vec<Vec<Cell>>, ArrowError> {
+    let cells = batch.columns().iter().map(|array| cells(array).map(Vec::into_iter));
+    let mut cells = cells.collect::<Result<Vec<_>, _>>()?;
+    let row = |_| cells.iter_mut().filter_map(Iterator::next).collect();
+    Ok((0..batch.num_rows()).map(row).collect())
 }
 
 /// The kind of a column with values of a type.

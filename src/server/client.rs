@@ -172,6 +172,12 @@ impl Desk {
         self.setting("hushql.accuracy") == "columns"
     }
 
+    /// Lets the session find bounds, or refuse what has none, as `hushql.bounds` says.
+    pub(super) fn settle_bounds(&mut self) {
+        let found = self.setting("hushql.bounds") != "declared";
+        self.session = self.session.clone().with_found_bounds(found);
+    }
+
     /// Adds a notice, if the client wants any.
     pub(super) fn notice(&mut self, message: impl Into<String>) {
         let least = self.setting("client_min_messages");

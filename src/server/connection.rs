@@ -296,14 +296,20 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), Conn
             let message = "texts are UTF-8 here";
             return Err(ConnectionEnd::Fatal(hinted("22023", message, "client_encoding=UTF8")));
         }
-        let kept =
-            ["application_name", "hushql.accuracy", "client_min_messages", "extra_float_digits"];
+        let kept = [
+            "application_name",
+            "hushql.accuracy",
+            "hushql.bounds",
+            "client_min_messages",
+            "extra_float_digits",
+        ];
         if SETTINGS.iter().any(|(known, _)| *known == name) && kept.contains(&name.as_str()) {
             let value: String = value.chars().filter(|c| !c.is_control()).take(64).collect();
             let own = name == "application_name";
             desk.settings.insert(name, if own { value } else { value.to_lowercase() });
         }
     }
+    desk.settle_bounds();
     Ok(())
 }
 

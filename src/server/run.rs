@@ -59,6 +59,7 @@ pub(super) fn run(desk: &mut Desk, text: &StatementText) -> Result<StatementOutc
                 Some(name) => drop(desk.settings.remove(name)),
                 None => desk.settings.clear(),
             }
+            desk.settle_bounds();
             done("RESET")
         }
         StatementKind::Setting(name) => {
@@ -76,6 +77,7 @@ pub(super) fn run(desk: &mut Desk, text: &StatementText) -> Result<StatementOutc
             desk.statements.clear();
             desk.portals.clear();
             desk.settings.clear();
+            desk.settle_bounds();
             done("DISCARD ALL")
         }
         StatementKind::Deallocate(name) => {
@@ -163,11 +165,12 @@ fn tag(words: &str) -> &'static str {
 
 /// Settings whose values are checked, with the allowed values. All other settings take any value,
 /// and have no effect.
-const CHECKED: [(&str, &[&str]); 6] = [
+const CHECKED: [(&str, &[&str]); 7] = [
     ("bytea_output", &["hex"]),
     ("client_encoding", &["utf8", "utf-8", "unicode"]),
     ("datestyle", &["iso", "iso, mdy", "iso,mdy", "iso, dmy", "iso,dmy", "iso, ymd", "iso,ymd"]),
     ("hushql.accuracy", &["columns", "notices"]),
+    ("hushql.bounds", &["found", "declared"]),
     ("standard_conforming_strings", &["on", "true", "1"]),
     ("statement_timeout", &["0", "0ms", "0s"]),
 ];
@@ -216,6 +219,7 @@ fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<StatementOu
             }
         }
     }
+    desk.settle_bounds();
     Ok(StatementOutcome::Done("SET".to_owned()))
 }
 

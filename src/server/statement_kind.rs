@@ -142,7 +142,7 @@ pub(super) enum StatementKind {
 pub(super) const VERSION: &str = concat!("15.0 (HushQL ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The settings that a client may read. SHOW with another name goes to the engine.
-pub(super) const SETTINGS: [(&str, &str); 30] = [
+pub(super) const SETTINGS: [(&str, &str); 31] = [
     ("application_name", ""),
     ("bytea_output", "hex"),
     ("password_encryption", "scram-sha-256"),
@@ -154,6 +154,7 @@ pub(super) const SETTINGS: [(&str, &str); 30] = [
     ("default_transaction_read_only", "off"),
     ("extra_float_digits", "1"),
     ("hushql.accuracy", "notices"),
+    ("hushql.bounds", "found"),
     ("idle_in_transaction_session_timeout", "0"),
     ("in_hot_standby", "off"),
     ("integer_datetimes", "on"),

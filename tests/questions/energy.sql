@@ -4,7 +4,7 @@
 -- readings(household_id, at, kwh)
 -- faults(household_id, reported, fixed, kind)
 -- tariffs(name, price)                                                              public
--- score: useful 15, advice 0, refused 0, not yet 5
+-- score: useful 17, advice 0, refused 0, not yet 3
 
 -- 1. How much power is used in each month?
 -- wanted: useful
@@ -60,12 +60,12 @@ SELECT HOUR(at) AS hour, AVG(kwh) AS kwh FROM readings GROUP BY HOUR(at) ORDER B
 
 -- 11. How much does a square metre use, by heating?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT h.heating, AVG(r.kwh / h.area) AS per_metre FROM readings r JOIN households h ON h.id = r.household_id GROUP BY h.heating;
 
 -- 12. How large is a home?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT AVG(area) FROM households;
 
 -- 13. How many hours does it take to fix a fault?

@@ -4,7 +4,7 @@
 -- borrowings(id, member_id, book_id, out_on, due_on, back_on)
 -- fines(member_id, paid_on, amount)
 -- books(id, title, genre, language, published, pages)                               public
--- score: useful 16, advice 0, refused 0, not yet 4
+-- score: useful 18, advice 0, refused 0, not yet 2
 
 -- 1. How often is each genre borrowed?
 -- wanted: useful
@@ -56,18 +56,18 @@ SELECT COUNT(*) FROM members WHERE AGE(DATE '2025-12-31', born) < INTERVAL '18 y
 
 -- 10. What do fines bring in?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT SUM(amount) FROM fines;
 
 -- 11. Fines by branch and year.
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: not yet, drowned
 -- plain: SELECT m.branch, date_part('year', f.paid_on) AS year, SUM(f.amount) AS paid FROM fines f JOIN members m ON m.id = f.member_id WHERE f.paid_on < '2026-01-01' GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT m.branch, YEAR(f.paid_on) AS year, SUM(f.amount) AS paid FROM fines f JOIN members m ON m.id = f.member_id WHERE f.paid_on < '2026-01-01' GROUP BY 1, 2 ORDER BY 1, 2;
 
 -- 12. What does a fine come to?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT AVG(amount), MEDIAN(amount) FROM fines;
 
 -- 13. How many members have never borrowed anything?

@@ -3,7 +3,7 @@
 -- clients(id, born, income, region, job, email)
 -- loans(id, client_id, start_date, term, amount, rate, purpose, status)
 -- payments(loan_id, due_on, paid_on, amount)
--- score: useful 11, advice 0, refused 1, not yet 8
+-- score: useful 15, advice 0, refused 1, not yet 4
 
 -- 1. How much was lent for what?
 -- wanted: useful
@@ -17,12 +17,12 @@ SELECT c.region, AVG(CASE WHEN l.status = 'default' THEN 1 ELSE 0 END) AS share 
 
 -- 3. The average rate, weighted by the amount.
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT SUM(rate * amount) / SUM(amount) AS rate FROM loans;
 
 -- 4. The average rate of each year.
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT EXTRACT(YEAR FROM start_date) AS year, AVG(rate) AS rate FROM loans GROUP BY 1 ORDER BY 1;
 
 -- 5. Loans by the age of the client, in decades.
@@ -66,7 +66,7 @@ SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY income) AS q1, percentile_di
 
 -- 12. How large is a loan beside the income?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT AVG(l.amount / c.income) AS ratio FROM loans l JOIN clients c ON c.id = l.client_id WHERE c.income > 0;
 
 -- 13. How many clients have more than one loan?
@@ -91,7 +91,7 @@ SELECT date_trunc('quarter', start_date) AS quarter, COUNT(*) AS n FROM loans GR
 
 -- 17. How much was paid back, by the status of the loan?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT l.status, SUM(p.amount) AS paid FROM payments p JOIN loans l ON l.id = p.loan_id WHERE p.paid_on IS NOT NULL GROUP BY l.status;
 
 -- 18. How large is the first loan of a client?

@@ -4,7 +4,7 @@
 -- payslips(employee_id, month, gross, bonus, overtime)
 -- absences(employee_id, kind, first_day, last_day)
 -- departments(name, division)                                                       public
--- score: useful 16, advice 0, refused 1, not yet 3
+-- score: useful 17, advice 0, refused 1, not yet 2
 
 -- 1. How many people work here?
 -- wanted: useful
@@ -51,7 +51,7 @@ SELECT month, SUM(gross) AS payroll FROM payslips GROUP BY month ORDER BY month;
 
 -- 9. Bonuses by division.
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT d.division, SUM(p.bonus) AS bonuses FROM payslips p JOIN employees e ON e.id = p.employee_id JOIN departments d ON d.name = e.department GROUP BY d.division;
 
 -- 10. Overtime by site.

@@ -4,7 +4,7 @@
 -- marks(pupil_id, subject, given_on, mark)
 -- missed(pupil_id, day, hours, excused)
 -- schools(id, name, town, kind)                                                     public
--- score: useful 16, advice 0, refused 1, not yet 3
+-- score: useful 18, advice 0, refused 1, not yet 1
 
 -- 1. How many pupils does each kind of school have?
 -- wanted: useful
@@ -33,12 +33,12 @@ SELECT language, COUNT(*) AS n FROM pupils GROUP BY language HAVING COUNT(*) > 1
 
 -- 6. How many hours does a pupil miss, by grade?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 SELECT p.grade, SUM(m.hours) * 1.0 / COUNT(DISTINCT p.id) AS hours FROM pupils p LEFT JOIN missed m ON m.pupil_id = p.id GROUP BY p.grade ORDER BY 1;
 
 -- 7. How many hours are missed on each day of the week?
 -- wanted: useful
--- now: not yet, refused HQ007
+-- now: useful
 -- plain: SELECT date_part('dow', day) AS weekday, SUM(hours) AS hours FROM missed GROUP BY 1 ORDER BY 1;
 SELECT DAYOFWEEK(day) AS weekday, SUM(hours) AS hours FROM missed GROUP BY 1 ORDER BY 1;
 

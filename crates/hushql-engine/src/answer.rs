@@ -5,14 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
 use crate::analysis::null_keys::null_key_note;
-use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate, cuts_moments};
-use crate::buckets::float_text;
+use crate::analysis::{Compares, EndTold, Origin, cuts_moments};
 use crate::dialect::Finding;
 use crate::exec::{Drawn, at_end};
 use crate::privacy::{Delta, Spend};
@@ -26,9 +25,11 @@ use crate::visible::{self, rounded};
 mod accuracy;
 mod consistent_notes;
 pub(crate) mod file_answer;
+mod found_bounds;
 mod receipt;
 
 use consistent_notes::consistent_notes;
+use found_bounds::{bound_of, found_bounds_notes};
 
 pub use accuracy::{Accuracy, AccuracyKind};
 pub use receipt::Receipt;
@@ -376,20 +377,7 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
             ),
         })
     });
-    let bounds = analysis.parts().iter().flat_map(PrivateAggregate::measures).filter_map(|measure| {
-        let bound = bound_of(measure, release, drawn)?;
-        let value = float_text(bound.value);
-        let text = &bound.text;
-        Some(if bound.stands_out {
-            format!("{text}: values were cut to ± {value}, the bound found, and its ± does not count what was cut")
-        } else {
-            format!(
-                "{text}: values were cut to ± {value}, and this bound may be far off: no bucket had a noisy count of {} or more, so it is \
-                 that of the largest one; a larger epsilon, or a declared domain, gives a better one",
-                bound.least
-            )
-        })
-    });
+    let bounds = found_bounds_notes(release, drawn);
     let outputs = 0..drawn.schema.fields().len();
     let computed = outputs.filter_map(|output| {
         let field = drawn.schema.field(output);
@@ -477,35 +465,6 @@ fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<It
 fn is_chosen(release: &Release, origin: &Origin) -> bool {
     let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
     origin.is_chosen_by || counter == Some(origin.measure)
-}
-
-/// A bound that was drawn for an aggregate.
-struct Bound {
-    /// The text of the aggregate, as written.
-    text: String,
-    value: f64,
-    /// The unit in which the aggregate is released: the bound, or its square.
-    unit: f64,
-    /// The least noisy count at which a bucket stands out, and whether one did.
-    least: i128,
-    stands_out: bool,
-}
-
-/// The bound in whose units a measure is released. `None` for a measure in its own unit.
-fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> Option<Bound> {
-    let Some(Finding::InUnits { bound, squared }) = measure.clause.finding else { return None };
-    let (part, value, least) = release.analysis().histogram(bound)?;
-    let value = drawn.values.get(value).copied().flatten()?;
-    let counts = drawn.released.get(part)?.columns().last()?;
-    let most = counts.as_primitive_opt::<Int64Type>()?.iter().flatten().max()?;
-    let (text, _) = measure.clause.text.split_once(", released at ")?;
-    Some(Bound {
-        text: text.to_owned(),
-        value,
-        unit: if squared { value * value } else { value },
-        least,
-        stands_out: i128::from(most) >= least,
-    })
 }
 
 /// The distance from the bounded aggregate that the drawn number keeps with 95 %.

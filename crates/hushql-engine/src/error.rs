@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn a_missing_range_is_a_refusal_outside_of_the_analysis() {
         let refusal = Refusal::new(crate::refusal::Reason::NoRange, "SUM(x)", "no range", "CLAMP");
-        let missing = NotAnalyzed::NoRange(NoRange { release: Some(0), refusal });
+        let missing = NotAnalyzed::NoRange(NoRange { call: None, refusal });
         assert_eq!(Error::from(missing).code(), Some("HQ007"));
     }
 }

@@ -335,10 +335,15 @@ async fn what_became_private_while_it_was_read_is_not_answered() {
 async fn what_was_paid_for_is_withheld_too() {
     let withheld = "is withheld; what was charged stays charged";
     for (sql, says, charged) in [
-        // How often it multiplies rows is read for the plan.
+        // How often it multiplies rows is read for the plan, and whether a key meets a row.
         ("SELECT LAPLACE(eps=1) COUNT(*) FROM p JOIN t ON p.k = t.id", "t is declared neither", 2),
         (
             "WITH n AS (SELECT k, LAPLACE(eps=1) COUNT(*) AS c FROM p GROUP BY k) SELECT n.c, t.id FROM n JOIN t ON n.k = t.id",
+            "t is declared neither",
+            2,
+        ),
+        (
+            "WITH n AS (SELECT k, LAPLACE(eps=1) COUNT(*) AS c FROM p GROUP BY k) SELECT n.c, t.id FROM n CROSS JOIN t",
             withheld,
             3,
         ),

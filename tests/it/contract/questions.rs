@@ -35,6 +35,10 @@ mod world;
 const SCHEMAS: [&str; 8] =
     ["shop", "hospital", "telemetry", "payroll", "school", "energy", "loans", "library"];
 
+/// Stands between the verdicts of a question whose noise is near the limit, the first of which is
+/// counted.
+const OR: &str = " or ";
+
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/questions").join(name)
 }
@@ -125,7 +129,8 @@ impl Score {
     fn of<'a>(verdicts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut score = Self::default();
         for verdict in verdicts {
-            let word = verdict.split(',').next().unwrap();
+            let first = verdict.split(OR).next().unwrap();
+            let word = first.split(',').next().unwrap();
             let place = Self::WORDS.iter().position(|known| *known == word);
             score.0[place.unwrap_or_else(|| panic!("no verdict: {verdict}"))] += 1;
         }
@@ -344,6 +349,11 @@ fn every_question_ends_as_its_file_says() {
     println!("score: {score}");
     let mut wrong = Vec::new();
     for (schema, mut file, verdicts) in files {
+        let as_in_file = |(question, verdict): (&Question, String)| {
+            let is_one = question.now.split(OR).any(|one| one == verdict);
+            if is_one { question.now.clone() } else { verdict }
+        };
+        let verdicts: Vec<String> = file.questions.iter().zip(verdicts).map(as_in_file).collect();
         let score = Score::of(verdicts.iter().map(String::as_str)).to_string();
         for (question, verdict) in file.questions.iter_mut().zip(verdicts) {
             if question.now != verdict {

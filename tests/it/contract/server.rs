@@ -396,6 +396,7 @@ fn errors_have_their_codes() {
         ("SHOW ROLES", "42501"),
         ("SET nonsense = 1", "42704"),
         ("SET hushql.accuracy = loud", "22023"),
+        ("SET hushql.bounds = loud", "22023"),
         ("FETCH 1 FROM nowhere", "34000"),
     ] {
         let said = lab.query(sql);
@@ -508,14 +509,19 @@ fn roles_without_defaults_name_their_costs() {
             "{sql}: {said:?}"
         );
     }
+    assert_eq!(served.study.spent(), spent);
     // A default δ is a default, too.
     served.study.owner("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000, delta=1e-5)").says(0, &[]);
     let sql = "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5, default_delta=1e-7)";
     served.study.owner(sql).says(0, &[]);
+    let spent = served.study.spent();
     const OF_THE_DATA: [(&str, &str); 3] = [
-        ("SELECT id + 1 AS a, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY a", "HQ008"),
-        ("SELECT id + 1 AS a FROM people GROUP BY a", "HQ001"),
-        ("SELECT DISTINCT id + 1 AS a FROM people", "HQ001"),
+        (
+            "SELECT CAST(id AS VARCHAR) AS a, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY a",
+            "HQ008",
+        ),
+        ("SELECT CAST(id AS VARCHAR) AS a FROM people GROUP BY a", "HQ001"),
+        ("SELECT DISTINCT CAST(id AS VARCHAR) AS a FROM people", "HQ001"),
     ];
     for (sql, code) in OF_THE_DATA {
         let said = lab.query(sql);
@@ -537,6 +543,14 @@ fn roles_without_defaults_name_their_costs() {
         // Three people are hidden, each in a group alone.
         assert_eq!(lab.query(sql).rows().len(), 0, "{sql}");
     }
+    // Bounds of values are found, unless the connection says otherwise.
+    const SUM: &str = "SELECT SUM(id) AS s FROM people";
+    assert_eq!(lab.query(SUM).rows().len(), 1);
+    lab.query("SET hushql.bounds = declared");
+    let said = lab.query(SUM);
+    assert!(said.error_field(b'M').is_some_and(|m| m.contains("HQ007")), "{said:?}");
+    lab.query("RESET hushql.bounds");
+    assert_eq!(lab.query(SUM).rows().len(), 1);
     let roles = served.study.run(&["study.db", "--owner", "--format", "csv", "-c", "SHOW ROLES"]);
     assert!(roles.out.starts_with("role,may_log_in,valid_until,takes_defaults"), "{}", roles.out);
 }

@@ -135,6 +135,104 @@ async fn a_declaration_proposes_what_to_write() {
     }
 }
 
+/// STRICT refuses what is not read as declared, with the file, the column, the line and the value.
+/// It is checked by declarations; in a query, such a cell is NULL.
+#[tokio::test]
+async fn a_strict_table_is_read_as_declared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let whole = "id,n,d\n1,5,2024-01-05\n2,,\n";
+    let cell = "1 of 2 cells of t.n is not BIGINT: read as NULL. The first is `A7` in line 3";
+    let date = "1 of 1 cells of t.d is not DATE: read as NULL. The first is `soon` in line 2";
+    let ragged = "1 line of t with another number of cells than its 3 columns";
+    for (text, says) in [
+        ("id,n,d\n1,5,2024-01-05\n2,A7,\n", cell),
+        ("id,n,d\n1,5,soon\n", date),
+        ("id,n,d\n1,5,2024-01-05\n2,5\n", ragged),
+        ("id,n,d\n1,5,\n2,\"5,\n", "1 line of t with an open quotation mark"),
+    ] {
+        let columns = "(id BIGINT, n BIGINT, d DATE)";
+        for unit in ["PRIVACY UNIT (id)", "PRIVACY UNIT ROW", "PUBLIC"] {
+            let owner = Engine::in_memory().unwrap().owner();
+            // The file is as declared, and then another one is in its place.
+            std::fs::write(&path, whole).unwrap();
+            let options = "OPTIONS ('content_hash' 'false')";
+            done(&owner, &create(&path, columns, options)).await;
+            done(&owner, "ALTER TABLE t SET STRICT").await;
+            let created = done(&owner, "SHOW CREATE TABLE t").await;
+            assert!(created.contains("'strict' 'true'"), "{created}");
+            done(&owner, &format!("ALTER TABLE t SET {unit}")).await;
+            done(&owner, "ALTER TABLE t REFRESH").await;
+            std::fs::write(&path, text).unwrap();
+            for statement in ["REFRESH", "SET STRICT", &format!("SET {unit}")] {
+                let refused = why(&owner, &format!("ALTER TABLE t {statement}")).await;
+                let is_changed = refused.contains("was changed since");
+                assert!(is_changed || refused.contains("t is STRICT"), "{statement}: {refused}");
+                assert!(is_changed || refused.contains(says), "{statement}: {refused}");
+                assert!(is_changed || refused.contains("t.csv"), "{statement}: {refused}");
+            }
+            // Before the first unit, nothing but strictness can refuse the file.
+            let create = create(&path, columns, "OPTIONS ('strict' 'true')");
+            let refused = why(&owner, &create).await;
+            assert!(refused.contains(says) && refused.contains("t.csv"), "{refused}");
+            let history = owner.execute("SHOW PRIVACY HISTORY").await.unwrap();
+            let history = format!("{history:?}");
+            assert!(!history.contains("A7") && !history.contains("soon"), "{history}");
+        }
+    }
+    let owner = Engine::in_memory().unwrap().owner();
+    done(&owner, &create(&path, "", "")).await;
+    let refused = why(&owner, "ALTER TABLE t SET STRICT").await;
+    assert!(refused.contains("with an open quotation mark"), "{refused}");
+    done(&owner, "ALTER TABLE t SET PUBLIC").await;
+    std::fs::write(&path, whole).unwrap();
+    done(&owner, "ALTER TABLE t SET STRICT").await;
+    std::fs::write(&path, "id,n,d\n1,A7,2024-01-05\n").unwrap();
+    // A query reads what it can.
+    let answer = owner.query("SELECT n FROM t WHERE id = 1").await.unwrap().to_string();
+    assert!(answer.contains("NULL") && !answer.contains("A7"), "{answer}");
+    done(&owner, "ALTER TABLE t DROP STRICT").await;
+    done(&owner, "ALTER TABLE t REFRESH").await;
+    let refused = why(&owner, &create(&path, "", "OPTIONS ('strict' 'maybe')")).await;
+    assert!(refused.contains("strict is true or false, not maybe"), "{refused}");
+}
+
+/// What the tail of a file contradicts is told with the type that reads the whole column.
+#[tokio::test]
+async fn a_declaration_names_the_type_of_all_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = Engine::in_memory().unwrap().owner();
+    let path = folder.path().join("t.csv");
+    let rows: String = (0..10_000).map(|i| format!("{i},2024-01-05,{i}\n")).collect();
+    for (last, told, columns) in [
+        (
+            "1,2024-01-05,2.5",
+            "of t.n is not BIGINT: read as NULL. The first is `2.5` in line 10,002: declare DOUBLE",
+            "(id BIGINT, d DATE, n DOUBLE)",
+        ),
+        (
+            "1,2024-01-05,99999999999999999999",
+            ": declare DECIMAL(38, 0), which reads them all",
+            "(id BIGINT, d DATE, n DECIMAL(38, 0))",
+        ),
+        ("1,2024-01-05,A7", ": declare VARCHAR, or OPTIONS", "(id BIGINT, d DATE, n VARCHAR)"),
+    ] {
+        std::fs::write(&path, format!("id,d,n\n{rows}{last}\n")).unwrap();
+        done(&owner, &create(&path, "", "")).await;
+        let said = done(&owner, "ALTER TABLE t SET PRIVACY UNIT ROW").await;
+        assert!(said.contains(told), "{said}");
+        done(&owner, &create(&path, columns, "OPTIONS ('strict' 'true')")).await;
+        let said = done(&owner, "ALTER TABLE t SET PRIVACY UNIT ROW").await;
+        assert!(!said.contains("read as NULL"), "{said}");
+    }
+    // One word for a missing value is an option.
+    std::fs::write(&path, format!("id,d,n\n{rows}1,2024-01-05,NA\n")).unwrap();
+    done(&owner, &create(&path, "", "")).await;
+    let said = done(&owner, "ALTER TABLE t SET PUBLIC").await;
+    assert!(said.contains(": OPTIONS ('null_value' 'NA') reads them"), "{said}");
+    done(&owner, &create(&path, "", "OPTIONS ('null_value' 'NA', 'strict' 'true')")).await;
+}
+
 /// The types come from the first 10,000 rows. What the tail contradicts is told where the rows are
 /// read, and a unit that no row has is no unit.
 #[tokio::test]

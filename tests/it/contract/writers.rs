@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, AsArray, Decimal256Array, DurationMillisecondArray, FixedSizeBinaryArray,
-    Float64Array, Int64Array, RecordBatch, StringArray, Time64MicrosecondArray,
-    Time64NanosecondArray, UInt64Array,
+    Float64Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    Time64MicrosecondArray, Time64NanosecondArray, UInt64Array,
 };
+use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, i256};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, Time64MicrosecondType, i256};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use hushql::{Engine, Session};
@@ -156,7 +157,7 @@ async fn a_double_names_people_by_whole_numbers() {
         "CREATE OR REPLACE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'",
         below.display()
     );
-    for (create, rows) in [(create("t", "", &one), 3), (several, 5)] {
+    for (create, rows) in [(create("t", "", &one), 3), (several.clone(), 5)] {
         let engine = Engine::in_memory().unwrap();
         let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
         done(&owner, &create).await;
@@ -170,6 +171,21 @@ async fn a_double_names_people_by_whole_numbers() {
         assert!(described.contains("id BIGINT"), "{described}");
         done(&owner, "ALTER TABLE t REFRESH").await;
         assert_eq!(count(&lab, "t").await, rows);
+    }
+    // The owner learns how many values name nobody, and where the first one is. NaN is no value.
+    for (create, place) in [(create("t", "", &one), ""), (several.clone(), " of a.parquet")] {
+        let owner = Engine::in_memory().unwrap().owner();
+        done(&owner, &create).await;
+        let lost = format!(
+            "2 of {} cells of t.id are not BIGINT: read as NULL. The first is `2.5` in row 4{place}",
+            if place.is_empty() { 5 } else { 7 }
+        );
+        for unit in ["(id)", "(id) MAX ROWS 2"] {
+            let told = done(&owner, &format!("ALTER TABLE t SET PRIVACY UNIT {unit}")).await;
+            assert!(told.contains(&lost), "{told}");
+        }
+        let refused = why(&owner, "ALTER TABLE t SET STRICT").await;
+        assert!(refused.contains("t is STRICT") && refused.contains(&lost), "{refused}");
     }
     // Whoever writes BIGINT gets it, and rows in memory keep their type.
     let engine = Engine::in_memory().unwrap();
@@ -352,4 +368,192 @@ async fn files_that_cannot_be_read_are_named() {
         }
     }
     assert!(named > 0);
+}
+
+/// The fields of structs are columns: with domains, conditions and keys, in one file and in several
+/// whose writers order and store them differently. The field of a NULL is NULL.
+#[tokio::test]
+async fn fields_of_structs_are_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("below");
+    fs::create_dir_all(below.join("year=2025")).unwrap();
+    let city: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("Oslo"), Some("Rome"), None, Some("Rome")]));
+    let zip: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(3), Some(4)]));
+    let at: ArrayRef = Arc::new(Float64Array::from(vec![7.0, 7.5, f64::NAN, 9.0]));
+    let whole = |narrow: bool| -> RecordBatch {
+        let zip = match narrow {
+            true => cast(&zip, &DataType::Int32).unwrap(),
+            false => Arc::clone(&zip),
+        };
+        let city = match narrow {
+            true => cast(&city, &DataType::LargeUtf8).unwrap(),
+            false => Arc::clone(&city),
+        };
+        let at = StructArray::from(vec![(
+            Arc::new(Field::new("person", DataType::Float64, true)),
+            Arc::clone(&at),
+        )]);
+        let at: ArrayRef = Arc::new(at);
+        let fields = vec![
+            (Arc::new(Field::new("city", city.data_type().clone(), true)), city),
+            (Arc::new(Field::new("zip", zip.data_type().clone(), true)), zip),
+            (Arc::new(Field::new("at", at.data_type().clone(), true)), at),
+        ];
+        let (fields, columns): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
+        let nulls = NullBuffer::from(vec![true, true, true, false]);
+        let address: ArrayRef = Arc::new(StructArray::new(fields.into(), columns, Some(nulls)));
+        let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
+        let tags = ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(1)]); 4]);
+        let tags: ArrayRef = Arc::new(tags);
+        let rows = [("id", ids, true), ("address", address, true), ("tags", tags, true)];
+        RecordBatch::try_from_iter_with_nullable(rows).unwrap()
+    };
+    for format in ["parquet", "arrow"] {
+        let path = folder.path().join(format!("t.{format}"));
+        write(&path, &whole(false));
+        for (name, narrow) in [("a", false), ("b", true)] {
+            write(&below.join("year=2025").join(format!("{name}.{format}")), &whole(narrow));
+        }
+        let several = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t STORED AS {format} PARTITIONED BY (year INT) LOCATION '{}/**/*.{format}'",
+            below.display()
+        );
+        for (create, times) in [(create("t", "", &path), 1), (several, 2)] {
+            let engine = Engine::in_memory().unwrap();
+            let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+            done(&owner, &create).await;
+            let declared = done(&owner, "SHOW CREATE TABLE t").await;
+            assert!(declared.contains("t"), "{declared}");
+            done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 2").await;
+            let domain = "ALTER TABLE t ALTER COLUMN address.city SET PRIVACY DOMAIN IN ('Oslo', 'Rome', NULL)";
+            done(&owner, domain).await;
+            let domain = "ALTER TABLE t ALTER COLUMN address.zip SET PRIVACY DOMAIN BETWEEN (0, 9)";
+            done(&owner, domain).await;
+            done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)").await;
+            for (condition, rows) in [
+                ("address.city = 'Rome'", 1),
+                ("address['city'] = 'Oslo'", 1),
+                ("t.address.city IS NULL", 2),
+                ("\"address.zip\" >= 2", 2),
+                ("address.zip IS NULL", 1),
+                ("address.at.person > 7", 1),
+                ("address.at['person'] IS NULL", 2),
+                ("id > 0", 4),
+            ] {
+                let sql = format!("t WHERE {condition}");
+                assert_eq!(count(&lab, &sql).await, rows * times, "{format}: {condition}");
+            }
+            let by = "SELECT address.city, LAPLACE(eps=1000, rows=5) COUNT(*) AS n, LAPLACE(eps=1000, rows=5) SUM(address.zip) AS zips FROM t GROUP BY address.city ORDER BY n, zips";
+            let answer = lab.query(by).await.unwrap();
+            let answer = &answer.batches()[0];
+            let of =
+                |column: usize| answer.column(column).as_primitive::<Int64Type>().values().to_vec();
+            let expected = [vec![1, 1, 2], vec![1, 2, 3]];
+            assert_eq!(
+                [of(1), of(2)],
+                expected.map(|all| all.iter().map(|n| n * times).collect::<Vec<_>>())
+            );
+            let plain = "SELECT s.address.city FROM (SELECT * FROM t) s GROUP BY s.address.city";
+            assert!(lab.query(plain).await.is_err());
+            let refused =
+                why(&lab, "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE tags IS NULL").await;
+            assert!(
+                refused.contains("values of type BIGINT[] cannot be computed with"),
+                "{refused}"
+            );
+            done(&owner, "ALTER TABLE t REFRESH").await;
+            assert_eq!(count(&lab, "t WHERE address.zip = 2").await, times);
+        }
+    }
+    // A field names people, also one that is a DOUBLE.
+    let engine = Engine::in_memory().unwrap();
+    let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+    let path = folder.path().join("t.parquet");
+    let columns = "(id BIGINT, address.city VARCHAR, address.zip BIGINT, address.at.person DOUBLE)";
+    let refused = why(&owner, &create("t", columns, &path)).await;
+    assert!(refused.contains("the file has 5 columns, not 4"), "{refused}");
+    done(&owner, &create("t", "", &path)).await;
+    let told = done(&owner, "ALTER TABLE t SET PRIVACY UNIT (address.at.person) UNIQUE").await;
+    let lost = "1 of 2 cells of t.\"address.at.person\" is not BIGINT: read as NULL. The first is `7.5` in row 2";
+    assert!(told.contains(lost), "{told}");
+    done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)").await;
+    assert_eq!(count(&lab, "t").await, 1);
+}
+
+/// Times of the day have domains and are keys, texts and choices, or the refusal says what to
+/// write.
+#[tokio::test]
+async fn times_have_domains() {
+    let folder = tempfile::tempdir().unwrap();
+    let hour = 3_600_000_000;
+    // The last one is no time of a day, which is NULL and not the end of a range.
+    let times = [8, 8, 9, 12, 23, 25].map(|hours| Some(hours * hour));
+    let at: ArrayRef = Arc::new(Time64MicrosecondArray::from(times.to_vec()));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(1..=6));
+    for format in ["parquet", "arrow", "csv"] {
+        let path = folder.path().join(format!("t.{format}"));
+        match format {
+            "csv" => {
+                fs::write(&path, "id,at\n1,08:00\n2,08:00:00\n3,09:00\n4,12:00\n5,23:00\n6,25:00\n")
+                    .unwrap()
+            }
+            _ => write(
+                &path,
+                &RecordBatch::try_from_iter([("id", Arc::clone(&ids)), ("at", Arc::clone(&at))])
+                    .unwrap(),
+            ),
+        }
+        let engine = Engine::in_memory().unwrap();
+        let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+        done(&owner, &create("t", "(id BIGINT, at TIME)", &path)).await;
+        done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
+        done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)").await;
+        let distinct = "SELECT LAPLACE(eps=1000, rows=5) COUNT(DISTINCT at) AS n FROM t";
+        let answer = lab.query(distinct).await.unwrap();
+        assert_eq!(answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0), 4);
+        assert_eq!(count(&lab, "t WHERE CAST(at AS VARCHAR) LIKE '08:00%'").await, 2, "{format}");
+        // A quantile lies between two of the rows' times.
+        for (choice, hours) in [("MIN(at)", 0..9), ("MEDIAN(at)", 8..13), ("MAX(at)", 12..24)] {
+            let sql = format!("SELECT EXPONENTIAL(eps=1000, rows=5) {choice} AS x FROM t");
+            let answer = lab.query(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+            let x = answer.batches()[0].column(0).as_primitive::<Time64MicrosecondType>().value(0);
+            assert!(hours.contains(&(x / hour)), "{format} {choice}: {answer}");
+        }
+        let refused = why(&lab, "SELECT at, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY at").await;
+        assert!(refused.contains("EXTRACT(HOUR FROM at)"), "{refused}");
+        let listed = "SELECT at, LAPLACE(eps=1000, rows=5) COUNT(*) AS n FROM t GROUP BY at KEYS ('08:00', '12:00')";
+        assert_eq!(lab.query(listed).await.unwrap().batches()[0].num_rows(), 2);
+        // A domain of listed times makes keys.
+        let domain = "ALTER TABLE t ALTER COLUMN at SET PRIVACY DOMAIN";
+        done(&owner, &format!("{domain} IN ('08:00', TIME '12:00', NULL)")).await;
+        let keys =
+            "SELECT at, LAPLACE(eps=1000, rows=5) COUNT(*) AS n FROM t GROUP BY at ORDER BY n";
+        let answer = lab.query(keys).await.unwrap();
+        let n = answer.batches()[0].column(1).as_primitive::<Int64Type>().values().to_vec();
+        assert_eq!(n, [1, 2, 3], "{format}");
+        let declared = done(&owner, "SHOW CREATE TABLE t").await;
+        assert!(declared.contains("IN ('08:00', '12:00', NULL)"), "{declared}");
+        // A range moves times to its ends, and no more.
+        done(&owner, &format!("{domain} BETWEEN ('08:30', '22:00')")).await;
+        assert_eq!(count(&lab, "t WHERE at = '08:30'").await, 2, "{format}");
+        assert_eq!(count(&lab, "t WHERE at = TIME '22:00'").await, 1, "{format}");
+        assert_eq!(count(&lab, "t WHERE at >= '12:00'").await, 2, "{format}");
+        assert_eq!(count(&lab, "t WHERE at IS NULL").await, 1, "{format}");
+        assert_eq!(count(&lab, "t WHERE CLAMP(at, TIME '10:00', TIME '11:00') = '10:00'").await, 3);
+        let refused = why(&lab, "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE at < '08:30'").await;
+        assert!(refused.contains("at lies between '08:30:00' and '22:00:00'"), "{refused}");
+        let refused = why(&lab, "SELECT LAPLACE(eps=1) SUM(at) FROM t").await;
+        assert!(refused.contains("TIME"), "{refused}");
+        for (wrong, says) in [
+            ("BETWEEN ('08:30', '25:00')", "'25:00' is not a value of type TIME"),
+            ("BETWEEN ('08:30', '23:59:60')", "'23:59:60' is not a value of type TIME"),
+            ("BETWEEN ('08:30', '08:00')", "are reversed"),
+            ("BETWEEN ('08:00', '12:00') STEP 1", "EXTRACT(HOUR FROM"),
+            ("IN (8, 12)", "8 is not a value of type TIME"),
+        ] {
+            let refused = why(&owner, &format!("{domain} {wrong}")).await;
+            assert!(refused.contains(says), "{wrong}: {refused}");
+        }
+    }
 }

@@ -122,3 +122,59 @@ async fn the_fullest_bucket_is_taken_where_none_stands_out() {
     }
     assert!(expected > 15, "{expected} of 20");
 }
+
+/// In plain SQL the default is shared as without bounds to be found: of two shares, COUNT(*) has
+/// one, and SUM half of the other. Noise and ± are those of the share, and the answer costs the
+/// default.
+#[tokio::test]
+async fn plain_sql_finds_bounds_at_half_of_a_share() {
+    let (engine, session) = numbers(1..=1_000).await;
+    done(&engine, "ALTER PRIVACY BUDGET t SET PER QUERY (default=4)").await;
+    let sql = "SELECT COUNT(*) AS n, SUM(id) AS s FROM t";
+    assert_eq!(session.cost(sql).unwrap().to_string(), "ε = 4");
+    let mut covered = 0;
+    for _ in 0..100 {
+        let answer = session.query(sql).await.unwrap();
+        let note = &answer.notes()[0];
+        assert!(
+            note.starts_with("sum(t.id): values were cut to ± 1024, the bound found at eps=1,"),
+            "{note}"
+        );
+        assert_eq!(answer.receipt().unwrap().spent.to_string(), "ε = 4");
+        // ε = 1 for the sum of x/1024: 3 scales.
+        let within = within(&answer, "s");
+        assert!((3_060.0..3_080.0).contains(&within), "{within}");
+        covered += u32::from((number(&answer, 1) - 500_500.0).abs() <= within);
+    }
+    // At 95 %, fewer than 80 of 100 have a probability below 10⁻⁷.
+    assert!(covered >= 80, "{covered} of 100 within ±");
+    // Three releases of one argument share one histogram.
+    let three = "SELECT SUM(x) AS s, AVG(x) AS a, STDDEV_POP(x) AS d FROM t";
+    let explained = session.explain(three).unwrap().to_string();
+    assert_eq!(explained.matches("bounds of ").count(), 2, "{explained}");
+    assert_eq!(session.cost(three).unwrap().to_string(), "ε = 3.999999996");
+    // Medians and sums of two arguments have histograms of their own.
+    let answer = session.query("SELECT MEDIAN(x) AS m, SUM(id) AS s FROM t").await.unwrap();
+    assert!((number(&answer, 0) - 500.0).abs() < 200.0, "{answer}");
+    assert_eq!(answer.receipt().unwrap().spent.to_string(), "ε = 4");
+}
+
+async fn done(engine: &Engine, sql: &str) {
+    engine.owner().execute(sql).await.unwrap();
+}
+
+/// A session may insist on declared bounds.
+#[tokio::test]
+async fn declared_bounds_are_refused_as_before() {
+    let (engine, session) = numbers(1..=100).await;
+    done(&engine, "ALTER PRIVACY BUDGET t SET PER QUERY (default=4)").await;
+    let strict = hushql::Session::from(engine.analyst("lab").unwrap()).with_found_bounds(false);
+    for sql in ["SELECT SUM(id) AS s FROM t", "SELECT AVG(x) AS a FROM t"] {
+        for _ in 0..3 {
+            assert!(session.query(sql).await.is_ok(), "{sql}");
+        }
+        let refused = strict.query(sql).await.unwrap_err().to_string();
+        assert!(refused.contains("HQ007"), "{sql}: {refused}");
+    }
+    assert!(strict.query("SELECT SUM(CLAMP(id, 0, 9)) AS s FROM t").await.is_ok());
+}

@@ -246,7 +246,7 @@ async fn a_file_is_the_one_that_its_unit_was_declared_on() {
         assert_eq!(is_refused(&answer), refused, "{options}: {answer:?}");
         if let Err(error) = answer {
             let says = error.to_string();
-            for part in ["since its privacy unit was declared", "TABLE people REFRESH", "'false'"] {
+            for part in ["since its rows were declared", "TABLE people REFRESH", "'false'"] {
                 assert!(says.contains(part), "{says}");
             }
         }

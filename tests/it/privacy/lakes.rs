@@ -138,7 +138,7 @@ fn a_single_file_of_a_lake_is_refused() {
         }
         study.owner("SELECT COUNT(*) FROM u").says(3, &[&format!("the files of u are {part}")]);
         let spent = study.owner("SELECT COUNT(*) AS n FROM hushql.ledger WHERE kind = 'charge'");
-        assert!(spent.out.contains("| 0 |"), "{}", spent.out);
+        assert!(spent.out.contains("│ 0 │"), "{}", spent.out);
         let doctor = study.run(&["doctor", "study.db"]);
         let said = format!("{}{}", doctor.out, doctor.err);
         assert_eq!(said.matches(&part).count(), 2, "{said}");

@@ -107,6 +107,25 @@ async fn keys(lab: &Session, sql: &str) -> Result<(BTreeSet<String>, bool), Stri
     Ok((keys, has_null))
 }
 
+/// The rows, without the last columns.
+async fn rows(lab: &Session, sql: &str, dropped: usize) -> Result<BTreeSet<String>, String> {
+    let answer = lab.query(sql).await.map_err(|error| error.to_string())?;
+    let mut all = BTreeSet::new();
+    for batch in answer.batches() {
+        let options = FormatOptions::default().with_null("NULL");
+        let kept = batch.columns().len() - dropped;
+        let columns = batch.columns().iter().take(kept);
+        let columns: Vec<_> =
+            columns.map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let row: Vec<String> =
+                columns.iter().map(|column| column.value(row).to_string()).collect();
+            assert!(all.insert(row.join(", ")), "{sql}: {row:?} comes twice");
+        }
+    }
+    Ok(all)
+}
+
 /// A number without the zeros at its end: places differ where only one side knows their number.
 fn without_zeros(text: &str) -> String {
     match text.parse::<f64>().is_ok() && text.contains('.') {
@@ -317,6 +336,230 @@ async fn keys_of_texts_are_the_possible_ones() {
     ];
     let wrong = compared("k", &exprs, &conditions).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Public tables with every combination of some columns' values, private ones without a row, and
+/// public tables to join them with.
+async fn joined_session() -> Analyst {
+    let engine = Engine::in_memory().unwrap();
+    let owner = engine.owner();
+    let numbers: Vec<(i64, i64, i64)> = (0..10)
+        .flat_map(|day| (0..3).flat_map(move |k| (-1..14).map(move |u| (day, k, u))))
+        .collect();
+    let column = |of: fn(&(i64, i64, i64)) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(numbers.iter().map(of)))
+    };
+    let letter = |k: i64| ["a", "b", "c"][usize::try_from(k).unwrap()];
+    let texts = numbers.iter().map(|(_, k, _)| letter(*k));
+    let of_days: [(&str, ArrayRef); 3] = [
+        ("day", column(|(day, _, _)| *day)),
+        ("k", Arc::new(StringArray::from_iter_values(texts))),
+        ("u", column(|(_, _, u)| *u)),
+    ];
+    let moments: Vec<(i64, i64)> =
+        moments().into_iter().flat_map(|ts| (0..3).map(move |k| (ts, k))).collect();
+    let of_moments: [(&str, ArrayRef); 2] = [
+        (
+            "ts",
+            Arc::new(TimestampMicrosecondArray::from_iter_values(
+                moments.iter().map(|(ts, _)| *ts),
+            )),
+        ),
+        ("k", Arc::new(StringArray::from_iter_values(moments.iter().map(|(_, k)| letter(*k))))),
+    ];
+    for (name, columns) in [("v", of_days.to_vec()), ("t", of_moments.to_vec())] {
+        let all = RecordBatch::try_from_iter(columns).unwrap();
+        engine.register_batch(&format!("all_{name}"), all.clone()).unwrap();
+        owner.execute(&format!("ALTER TABLE all_{name} SET PUBLIC")).await.unwrap();
+        let id: ArrayRef = Arc::new(Int64Array::from_iter_values([]));
+        let none = all.slice(0, 0);
+        let schema = none.schema();
+        let columns = schema.fields().iter().map(|field| field.name().clone());
+        let columns = columns.zip(none.columns().to_vec()).collect::<Vec<_>>();
+        let none = [("id".to_owned(), id)].into_iter().chain(columns);
+        let none = RecordBatch::try_from_iter(none).unwrap();
+        engine.register_batch(&format!("no_{name}"), none).unwrap();
+        owner
+            .execute(&format!("ALTER TABLE no_{name} SET PRIVACY UNIT (id) UNIQUE"))
+            .await
+            .unwrap();
+    }
+    for declare in [
+        "ALTER TABLE no_v ALTER COLUMN day SET PRIVACY DOMAIN BETWEEN (0, 9)",
+        "ALTER TABLE no_v ALTER COLUMN k SET PRIVACY DOMAIN IN ('a', 'b', 'c')",
+        "ALTER TABLE no_t ALTER COLUMN k SET PRIVACY DOMAIN IN ('a', 'b', 'c')",
+        "ALTER TABLE no_t ALTER COLUMN ts SET PRIVACY DOMAIN BETWEEN ('2024-02-27', '2024-06-25 23:59:59.999999')",
+        "CREATE PRIVACY BUDGET v FOR no_v LIMIT (epsilon=1000000)",
+        "CREATE PRIVACY BUDGET t FOR no_t LIMIT (epsilon=1000000)",
+    ] {
+        owner.execute(declare).await.unwrap();
+    }
+    engine.analyst("lab").unwrap()
+}
+
+/// Public rows, as joins write them.
+const D: &str = "(VALUES (1, 'one', 'odd'), (2, 'two', 'even'), (3, 'three', 'odd'), (4, 'four', 'even'), (11, 'far', 'odd'), (NULL, 'none', 'even')) AS d(day, label, kind)";
+const W: &str = "(VALUES (2, 'rain', 1), (3, 'sun', 2), (3, 'wind', 2), (5, 'snow', 3), (12, 'hail', 2)) AS w(day, sky, x)";
+const P: &str = "(VALUES ('a', 'alpha', 1), ('b', 'beta', 2), ('z', 'zeta', 1), ('b', NULL, 3)) AS p(k, label, x)";
+const M: &str =
+    "(VALUES (1, 'jan'), (3, 'mar'), (4, 'apr'), (6, 'jun'), (12, 'dec')) AS m(month, name)";
+const C: &str = "(VALUES (DATE '2024-02-29', 'leap'), (DATE '2024-03-31', 'easter'), (DATE '2024-12-25', 'xmas')) AS c(day, feast)";
+
+/// Joins by computed columns, and by columns that a subquery hides, leave more keys than possible:
+/// never fewer.
+const WIDER: [&str; 7] = [
+    "v.day + 7",
+    "v.day * 2",
+    "v.day - 1",
+    "upper(v.k)",
+    "(SELECT @.*, d.label FROM",
+    "EXTRACT(MONTH",
+    "t.ts::date",
+];
+
+/// Keys, joins and conditions over `@`.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_joined_rows_are_the_possible_ones() {
+    let lab = joined_session().await;
+    let d = |kind: &str, on: &str| format!("{kind} {D} ON {on}");
+    let w = |kind: &str, on: &str| format!("{kind} {W} ON {on}");
+    let p = |kind: &str, on: &str| format!("{kind} {P} ON {on}");
+    let m = |on: &str| format!("JOIN {M} ON {on}");
+    let c = |on: &str| format!("JOIN {C} ON {on}");
+    let both = d("JOIN", "v.day = d.day") + " " + &w("JOIN", "v.day = w.day");
+    let by_u = d("JOIN", "v.u = d.day") + " " + &w("JOIN", "v.u = w.day");
+    let cases: Vec<(&str, String)> = vec![
+        // Two public tables, joined by one private column.
+        ("d.label, w.sky", format!("v {both}")),
+        ("w.sky", format!("v {both}")),
+        ("d.label, w.x", format!("v {both} WHERE w.x = 2")),
+        ("d.kind", format!("v {both} WHERE w.sky <> 'rain'")),
+        ("d.label, w.sky", format!("v {by_u}")),
+        ("d.label", format!("v {by_u} WHERE w.sky = 'sun' OR w.sky = 'hail'")),
+        ("d.kind, w.sky, v.day", format!("v {both}")),
+        (
+            "d.kind, v.k",
+            format!("v {both} WHERE v.k = 'a' AND w.x = 1 OR v.k = 'b' AND d.kind = 'odd'"),
+        ),
+        ("d.label || w.sky", format!("v {both}")),
+        // A second table that is joined with the first one.
+        (
+            "d.label, w.sky",
+            format!(
+                "v {} {} WHERE w.x > 1",
+                d("JOIN", "v.day = d.day"),
+                w("JOIN", "d.day < w.day")
+            ),
+        ),
+        // Expressions.
+        ("d.label", format!("v {}", d("JOIN", "v.day + 7 = d.day"))),
+        ("w.sky", format!("v {}", w("JOIN", "v.day * 2 - 1 = w.day"))),
+        ("w.sky, v.day", format!("v {} WHERE v.day > 4", w("JOIN", "v.day / 2 = w.day"))),
+        (
+            "w.sky",
+            format!(
+                "v {} WHERE v.day BETWEEN 6 AND 8",
+                w("JOIN", "w.day BETWEEN v.day - 1 AND v.day + 1")
+            ),
+        ),
+        ("p.label", format!("v {} WHERE v.day = p.x", p("JOIN", "upper(v.k) = upper(p.k)"))),
+        (
+            "d.kind, p.label",
+            format!("v {} {}", d("JOIN", "v.day = d.day"), p("JOIN", "p.x = v.day")),
+        ),
+        ("p.label", format!("v {} WHERE v.day = p.x AND v.k > 'a'", p("JOIN", "v.k = p.k"))),
+        // Outer joins.
+        ("p.label", format!("v {} WHERE p.x = 1", p("LEFT JOIN", "p.k = v.k"))),
+        ("p.label, p.x", format!("v {}", p("LEFT JOIN", "p.k = v.k"))),
+        ("p.label", format!("v {} WHERE p.x IS NULL OR p.x > 2", p("LEFT JOIN", "p.k = v.k"))),
+        (
+            "p.x",
+            format!("v {} WHERE COALESCE(p.label, 'beta') = 'beta'", p("LEFT JOIN", "p.k = v.k")),
+        ),
+        ("p.label", format!("v {} WHERE NOT (p.x = 2)", p("LEFT JOIN", "p.k = v.k"))),
+        (
+            "w.sky, d.label",
+            format!(
+                "v {} {} WHERE w.x = 1",
+                d("JOIN", "v.day = d.day"),
+                w("LEFT JOIN", "v.day = w.day")
+            ),
+        ),
+        // Subqueries that hide the columns of the join.
+        (
+            "v.label",
+            format!(
+                "(SELECT @.*, d.label FROM @ {} {} WHERE w.x = 2) AS v",
+                d("JOIN", "@.day = d.day"),
+                w("JOIN", "@.day = w.day")
+            ),
+        ),
+        (
+            "v.label, v.sky",
+            format!(
+                "(SELECT @.*, d.label, w.sky, w.x FROM @ {} {}) AS v WHERE v.x = 2",
+                d("JOIN", "@.day = d.day"),
+                w("JOIN", "@.day = w.day")
+            ),
+        ),
+        // Moments.
+        ("m.name", format!("t {}", m("EXTRACT(MONTH FROM t.ts) = m.month"))),
+        (
+            "m.name, EXTRACT(QUARTER FROM t.ts)",
+            format!("t {}", m("EXTRACT(MONTH FROM t.ts) = m.month")),
+        ),
+        (
+            "t.ts::date",
+            format!("t {} WHERE m.name = 'apr'", m("EXTRACT(MONTH FROM t.ts) = m.month")),
+        ),
+        (
+            "m.name",
+            format!(
+                "t {} WHERE t.ts < '2024-04-10 12:00'",
+                m("EXTRACT(MONTH FROM t.ts) = m.month")
+            ),
+        ),
+        ("c.feast", format!("t {}", c("t.ts::date = c.day"))),
+        ("c.feast, EXTRACT(MONTH FROM t.ts)", format!("t {}", c("t.ts::date = c.day"))),
+        (
+            "c.feast, m.name",
+            format!("t {} {}", c("t.ts::date = c.day"), m("EXTRACT(MONTH FROM t.ts) = m.month")),
+        ),
+        ("c.feast", format!("t {}", c("t.ts < c.day"))),
+        (
+            "to_char(t.ts, 'YYYY-MM'), m.name",
+            format!("t {} WHERE t.k = 'a'", m("EXTRACT(MONTH FROM t.ts) = m.month")),
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (keys, from) in cases {
+        let name = if from.starts_with('t') { "t" } else { "v" };
+        let over = |tables: &str, text: &str| {
+            text.replace(&format!("FROM {name} "), &format!("FROM {tables}_{name} AS {name} "))
+                .replace('@', &format!("{tables}_{name}"))
+        };
+        let plain = over("all", &format!("SELECT DISTINCT {keys} FROM {from}"));
+        let expected = rows(&lab, &plain, 0).await.unwrap_or_else(|e| panic!("{plain}: {e}"));
+        let private = format!("SELECT {keys}, LAPLACE(eps=1) COUNT(*) FROM {from} GROUP BY ALL");
+        let private = over("no", &private);
+        match rows(&lab, &private, 1).await {
+            Ok(found) => {
+                let fewer: Vec<_> = expected.difference(&found).take(3).collect();
+                let more: Vec<_> = found.difference(&expected).take(3).collect();
+                let is_wider = WIDER.iter().any(|part| from.contains(part));
+                if !fewer.is_empty() || !more.is_empty() && !is_wider {
+                    wrong.push(format!(
+                        "{private}\n    {} keys of {}: without {fewer:?}, with {more:?}",
+                        found.len(),
+                        expected.len()
+                    ));
+                }
+            }
+            Err(error) if expected.is_empty() && error.contains("HQ025") => {}
+            Err(error) => wrong.push(format!("{private}\n    {error}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{} differ", wrong.join("\n"), wrong.len());
 }
 
 #[test]

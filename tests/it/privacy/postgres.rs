@@ -305,6 +305,60 @@ fn columns_of_all_types_are_read() {
     assert_eq!(rows, "id,n,w\n1,1.01,\n2,,7.00\n3,,\n");
 }
 
+/// A domain is read as the type below it, an enum as text, and columns that the server has stored
+/// as others. What is computed at each read, arrays and ranges are refused with what to write.
+#[test]
+fn types_that_a_database_makes_are_read() {
+    let Some(server) = Server::start("trust", &[]) else { return };
+    server.sql(
+        "CREATE ROLE reader LOGIN; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO reader;
+         CREATE DOMAIN s.age AS int CHECK (VALUE >= 0); CREATE DOMAIN s.old AS s.age CHECK (VALUE > 60);
+         CREATE DOMAIN s.price AS numeric(9,2); CREATE DOMAIN s.cost AS s.price;
+         CREATE DOMAIN s.name AS varchar(20) NOT NULL; CREATE DOMAIN s.many AS int[];
+         CREATE TYPE s.mood AS ENUM ('sad', 'ok', 'it''s \"fine\"');
+         CREATE DOMAIN s.of_mood AS s.mood;
+         CREATE TABLE s.made (id int, a s.age, o s.old, c s.cost, w s.name, m s.mood, d s.of_mood,
+             twice int GENERATED ALWAYS AS (id * 2) STORED) PARTITION BY RANGE (id);
+         CREATE TABLE s.low PARTITION OF s.made FOR VALUES FROM (0) TO (2);
+         CREATE TABLE s.high PARTITION OF s.made FOR VALUES FROM (2) TO (9);
+         INSERT INTO s.made VALUES (1, 30, 61, 1.25, 'Ann', 'sad', 'ok'), (2, NULL, NULL, NULL, 'Bo', NULL, NULL),
+             (3, 0, 90, -7, '', 'it''s \"fine\"', 'sad');
+         CREATE TABLE s.odd (id int, x s.many, r int4range); GRANT SELECT ON ALL TABLES IN SCHEMA s TO reader",
+    );
+    let study = Study::new();
+    let create = |table: &str| {
+        format!(
+            "CREATE EXTERNAL TABLE {table} STORED AS POSTGRES LOCATION '{}' OPTIONS (table 's.{table}')",
+            server.address("reader")
+        )
+    };
+    server.owner(&study, &create("made")).says(0, &["table made has 8 columns"]);
+    server.owner(&study, "ALTER TABLE made SET PUBLIC").says(0, &[]);
+    let described = server.lab(&study, "DESCRIBE made").out;
+    for column in [
+        "a,INT",
+        "o,INT",
+        "c,\"DECIMAL(9, 2)\"",
+        "w,VARCHAR",
+        "m,VARCHAR",
+        "d,VARCHAR",
+        "twice,INT",
+    ] {
+        assert!(described.contains(column), "{column} in {described}");
+    }
+    let rows = server.lab(&study, "SELECT * FROM made ORDER BY id").out;
+    let expected = "id,a,o,c,w,m,d,twice\n1,30,61,1.25,Ann,sad,ok,2\n2,,,,Bo,,,4\n\
+        3,0,90,-7.00,\"\",\"it's \"\"fine\"\"\",sad,6\n";
+    assert_eq!(rows, expected);
+    server.owner(&study, &create("odd")).says(1, &["x s.many", "r int4range", "(id INT)"]);
+    // A domain whose base changed has other columns than were declared.
+    server.sql(
+        "ALTER TABLE s.made ALTER COLUMN a TYPE bigint; INSERT INTO s.made VALUES (4, 5000000000, 70, 0, '', 'ok', 'ok')",
+    );
+    let changed = server.lab(&study, "SELECT a FROM made");
+    changed.says(3, &["other columns on its server than were declared"]);
+}
+
 /// All scans of a statement see one snapshot, whoever writes meanwhile; the next statement sees
 /// what was written.
 #[test]

@@ -25,6 +25,7 @@ use above::failing_calls::no_failing_call;
 use above::implicit_bounds::with_bounds_found;
 use above::never_met::no_impossible_condition;
 use above::null_on_failure::{null_on_failure, without_wrapping};
+use above::unmatched_joins::no_unmatched_join;
 use above::unranged::no_histogram;
 use below::subquery_semantics::only_true_joins;
 use context::Context;
@@ -37,6 +38,7 @@ mod below;
 mod call;
 mod cells;
 pub(crate) mod context;
+pub(crate) mod default_shares;
 mod expr;
 mod hierarchies;
 mod keys;
@@ -96,13 +98,15 @@ pub fn analyze(
 ) -> Result<Analysis, NotAnalyzed> {
     let as_written = |bound: &Bound| analyze_as_written(bound, catalog, lookups, tables);
     match as_written(bound) {
-        Err(NotAnalyzed::NoRange(missing)) => with_bounds_found(bound, missing, &as_written),
+        Err(NotAnalyzed::NoRange(missing)) => {
+            with_bounds_found(bound, missing, catalog, &as_written)
+        }
         analyzed => analyzed,
     }
 }
 
 /// Analyzes a query as it is written, without finding bounds for it.
-fn analyze_as_written(
+pub(crate) fn analyze_as_written(
     bound: &Bound,
     catalog: &Catalog,
     lookups: &Lookups,
@@ -133,11 +137,13 @@ fn analyze_as_written(
     no_histogram(&public_plan)?;
     no_failing_call(&public_plan)?;
     no_impossible_condition(&public_plan, &cutter.parts, tables)
+        .and_then(|()| no_unmatched_join(&public_plan, &cutter.parts, tables))
         .map_err(|error| hidden(error, &cutter.steps))?;
     for value in &mut cutter.values {
         only_true_joins(&value.plan)?;
         no_failing_call(&value.plan)?;
         no_impossible_condition(&value.plan, &cutter.parts, tables)
+            .and_then(|()| no_unmatched_join(&value.plan, &cutter.parts, tables))
             .map_err(|error| hidden(error, &cutter.steps))?;
         // This plan, too, runs after the charge.
         value.plan = null_on_failure(value.plan.clone())?;

@@ -14,6 +14,7 @@
 use std::fmt;
 
 use datafusion::common::DataFusionError;
+use datafusion::logical_expr::Aggregate;
 
 use crate::refusal::Refusal;
 
@@ -34,10 +35,26 @@ pub enum NotAnalyzed {
 /// A release without a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoRange {
-    /// The number of the release, if the query writes it as a release.
-    pub(crate) release: Option<usize>,
+    /// The call of it; `None` if its bounds are not found.
+    pub(crate) call: Option<CallPlace>,
     /// The refusal for the case that no bounds are found.
     pub(crate) refusal: Refusal,
+}
+
+/// A call of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CallPlace {
+    /// By the number of its release.
+    Release(usize),
+    /// Without a mechanism.
+    Bare(Box<BareCall>),
+}
+
+/// An aggregate without a mechanism, by its node in the plan and its place there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BareCall {
+    pub(crate) node: Aggregate,
+    pub(crate) place: usize,
 }
 
 /// A check that failed in the engine itself. The text speaks of plans and schemas, never of rows.
@@ -52,19 +69,38 @@ impl NotAnalyzed {
         match self {
             Self::Refused(refusal) => Self::Refused(change(refusal)),
             Self::ManyUnits(refusal) => Self::ManyUnits(change(refusal)),
-            Self::NoRange(NoRange { release, refusal }) => {
-                Self::NoRange(NoRange { release, refusal: change(refusal) })
+            Self::NoRange(NoRange { call, refusal }) => {
+                Self::NoRange(NoRange { call, refusal: change(refusal) })
             }
             Self::Fault(fault) => Self::Fault(fault),
         }
     }
 
-    /// The same reason, with the number of the release in which it was met.
+    /// The same reason, with the call in which it was met: the number of its release, or else its
+    /// place in an aggregate.
     #[must_use]
-    pub(crate) fn in_release(self, release: Option<usize>) -> Self {
+    pub(crate) fn in_call(self, release: Option<usize>, node: &Aggregate, place: usize) -> Self {
         match self {
-            Self::NoRange(NoRange { refusal, .. }) => Self::NoRange(NoRange { release, refusal }),
+            Self::NoRange(NoRange { refusal, .. }) => {
+                let bare = || CallPlace::Bare(Box::new(BareCall { node: node.clone(), place }));
+                let call = Some(release.map_or_else(bare, CallPlace::Release));
+                Self::NoRange(NoRange { call, refusal })
+            }
             Self::Refused(_) | Self::ManyUnits(_) | Self::Fault(_) => self,
+        }
+    }
+
+    /// The same reason, with the aggregate as the query has it. `None` if its bounds are not found.
+    #[must_use]
+    pub(crate) fn in_node(self, written: Option<&Aggregate>) -> Self {
+        match self {
+            Self::NoRange(NoRange { call: Some(CallPlace::Bare(bare)), refusal }) => {
+                let place = bare.place;
+                let bare = |node: &Aggregate| BareCall { node: node.clone(), place };
+                let call = written.map(|node| CallPlace::Bare(Box::new(bare(node))));
+                Self::NoRange(NoRange { call, refusal })
+            }
+            Self::NoRange(_) | Self::Refused(_) | Self::ManyUnits(_) | Self::Fault(_) => self,
         }
     }
 }

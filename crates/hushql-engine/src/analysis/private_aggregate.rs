@@ -18,7 +18,8 @@ use super::below::walk::Walk;
 use super::keys::coverage::{Coverage, coverage};
 use super::keys::default_delta::{DefaultDelta, lacks_delta, offers_keys, take_default_delta};
 use super::keys::group_keys::{group_keys, refuse_never};
-use super::keys::key_combinations::keys_that_occur;
+use super::keys::joined_keys::refuse_unmatched;
+use super::keys::key_combinations::{keys_that_occur, leave_out_keys};
 use super::keys::public_keys::Keys;
 use super::measure::choice::CandidateSource;
 use super::measure::unknown_partitions::UnknownPartitions;
@@ -283,8 +284,9 @@ pub(crate) fn cut(
             one_group,
             tables: sources.tables,
         };
-        let measures = calls.iter().map(|call| {
-            measure(call, &mut frame, &keys).map_err(|error| error.in_release(call.release))
+        let measures = calls.iter().enumerate().map(|(i, call)| {
+            measure(call, &mut frame, &keys)
+                .map_err(|error| error.in_call(call.release, aggregate, i))
         });
         measures.collect::<Result<Vec<_>, _>>()?
     };
@@ -366,10 +368,12 @@ impl Keyed {
             of_the_data: calls.iter().any(of_the_data),
             names: written.group_expr.iter().map(key_text).collect(),
         };
-        let groups = group_keys(valued, &asked, flow, &mut columns, sources.tables)?;
+        let mut groups = group_keys(valued, &asked, flow, &mut columns, sources.tables)?;
         refuse_never(flow, sources.tables)?;
+        refuse_unmatched(flow, sources.tables)?;
         check_roster(calls, &groups)?;
         let together = keys_that_occur(valued, &groups, &asked, flow, sources);
+        leave_out_keys(&mut groups, &together, sources.lookups);
         let keys = Keys::for_calls(calls, valued, &groups, &together, sources.lookups)?;
         Ok(Self { columns, groups, keys })
     }

@@ -25,6 +25,7 @@ use super::expr::facts::{Facts, KeySource, type_range};
 use super::expr::shape::unit_of;
 use super::expr::total;
 use super::keys::group_keys::refuse_never;
+use super::keys::joined_keys::refuse_unmatched;
 use super::keys::key_image::keys_that_pass;
 use super::keys::of_column::with_known_keys;
 use super::not_analyzed::{NotAnalyzed, lost};
@@ -149,6 +150,7 @@ fn analyzed(
         return Err(not_private("the table", true).into());
     }
     refuse_never(&flow, tables)?;
+    refuse_unmatched(&flow, tables)?;
     let mut columns = InputColumns::new(&flow);
     let weighed = weighed && !flow.subject.is_row();
     if weighed {

@@ -19,7 +19,7 @@ use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::keys::default_delta::offers_keys;
 use crate::analysis::keys::unknown::asks_for_threshold;
-use crate::analysis::not_analyzed::{NotAnalyzed, internal};
+use crate::analysis::not_analyzed::{CallPlace, NoRange, NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_name, released_part};
 use crate::analysis::private_aggregate::{PrivateAggregate, cut};
 use crate::analysis::recursion::deeper;
@@ -157,6 +157,11 @@ impl Splitter<'_> {
                 Ok(rewritten)
             }
             Err(NotAnalyzed::Fault(fault)) => Err(NotAnalyzed::Fault(fault)),
+            // The caller finds its bounds, and comes back.
+            Err(NotAnalyzed::NoRange(missing @ NoRange { call: Some(CallPlace::Bare(_)), .. })) => {
+                self.undo(so_far);
+                Err(NotAnalyzed::NoRange(missing))
+            }
             Err(NotAnalyzed::Refused(_) | NotAnalyzed::NoRange(_) | NotAnalyzed::ManyUnits(_)) => {
                 self.undo(so_far);
                 Err(NotAnalyzed::ManyUnits(refusal))
@@ -325,7 +330,10 @@ impl Splitter<'_> {
             return Ok(index);
         }
         let valued = self.with_values(aggregate)?;
-        let part = cut(&valued, plain, sets, &self.context, &mut self.steps)?;
+        let part = cut(&valued, plain, sets, &self.context, &mut self.steps);
+        // What chooses a key is a score: the bounds of scores are not found.
+        let written = if plain.is_none() { Some(aggregate) } else { None };
+        let part = part.map_err(|error| error.in_node(written))?;
         let part = part.cut_from(aggregate);
         self.parts.push(part);
         Ok(self.parts.len() - 1)

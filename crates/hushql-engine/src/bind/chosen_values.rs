@@ -23,10 +23,11 @@ use datafusion::common::{DFSchema, DataFusionError, NullEquality, Result, Scalar
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, Union,
+    BinaryExpr, Expr, ExprSchemable, Join, JoinType, LogicalPlan, Operator, Union,
 };
 
-use super::comparisons::{self, ValueKind, is_null, kind, literal, mismatch, text_of, written};
+use super::comparisons::{self, ValueKind, is_null, kind, literal, mismatch, text_of};
+use super::quoting::written;
 use super::{time_zones, wide_types};
 use crate::functions::{DecimalLiteral, written as number_of};
 use crate::refusal::{Reason, Refusal};
@@ -125,7 +126,8 @@ fn intersected(join: &Join, schema: &DFSchema) -> Option<Refusal> {
     join.on.iter().find_map(|(left, right)| {
         let own = [left.clone(), right.clone()];
         let (message, kinds) = meeting(&own, schema, Meeting::Strict)?;
-        let both = |own: &[Expr]| own.iter().map(written).collect::<Vec<_>>().join(" INTERSECT ");
+        let word = if join.join_type == JoinType::LeftAnti { " EXCEPT " } else { " INTERSECT " };
+        let both = |own: &[Expr]| own.iter().map(written).collect::<Vec<_>>().join(word);
         let hint = both(&of_one_kind(&own, &kinds));
         Some(Refusal::new(Reason::BadValue, both(&own), message, hint))
     })

@@ -12,7 +12,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, NullEquality, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, Between, Case, Cast, InList, InSubquery, Like, TryCast,
 };
@@ -21,7 +21,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use sqlparser::ast::BinaryOperator;
 
-use super::quoting::as_sql;
+use super::quoting::{operand, written};
 use super::temporal::MICROSECONDS;
 pub(super) use super::value_kind::ValueKind;
 use crate::catalog::RESERVED;
@@ -53,7 +53,10 @@ impl ExprPlanner for Strict {
 pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        if let LogicalPlan::Join(join) = node {
+        // INTERSECT and EXCEPT compare whole rows, see `chosen_values`.
+        if let LogicalPlan::Join(join) = node
+            && join.null_equality == NullEquality::NullEqualsNothing
+        {
             for (left, right) in &join.on {
                 refused(compared(left, "=", right, &schema), null_values)?;
             }
@@ -95,8 +98,8 @@ fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
         let ends = [compared(expr, ">=", low, schema), compared(expr, "<=", high, schema)];
         return match ends {
             [Some(from), Some(to)] => {
-                let (x, not) = (written(expr), if *negated { "NOT " } else { "" });
-                let clause = format!("{x} {not}BETWEEN {} AND {}", written(low), written(high));
+                let (x, not) = (operand(expr), if *negated { "NOT " } else { "" });
+                let clause = format!("{x} {not}BETWEEN {} AND {}", operand(low), operand(high));
                 let both = format!("{} AND {}", from.hint(), to.hint());
                 let hint = if *negated { format!("NOT ({both})") } else { both };
                 Some(refusal(clause, from.message(), hint))
@@ -159,7 +162,7 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
     if !is_null_list && hints.is_empty() {
         return None;
     }
-    let (x, not) = (written(expr), if *negated { "NOT " } else { "" });
+    let (x, not) = (operand(expr), if *negated { "NOT " } else { "" });
     let all = |items: &[&Expr]| {
         let items: Vec<String> = items.iter().map(|item| written(item)).collect();
         format!("{x} {not}IN ({})", items.join(", "))
@@ -193,7 +196,7 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
 fn one_by_one(expr: &Expr, list: &[&Expr], negated: bool, schema: &DFSchema) -> String {
     let each = |item: &&Expr| match compared(expr, "=", item, schema) {
         Some(refusal) => refusal.hint().to_owned(),
-        None => format!("{} = {}", written(expr), written(item)),
+        None => format!("{} = {}", operand(expr), operand(item)),
     };
     let all = list.iter().map(each).collect::<Vec<_>>().join(" OR ");
     if negated { format!("NOT ({all})") } else { all }
@@ -207,12 +210,6 @@ pub(super) fn kind(expr: &Expr, schema: &DFSchema) -> Option<ValueKind> {
         return None;
     }
     ValueKind::new(&expr.get_type(schema).ok()?)
-}
-
-/// The text of an expression as SQL.
-pub(super) fn written(expr: &Expr) -> String {
-    let text = as_sql(expr).unwrap_or_else(|_| expr.human_display().to_string());
-    text.replace("count(Int64(1))", "COUNT(*)").replace("count(1)", "COUNT(*)")
 }
 
 fn refusal(clause: String, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
@@ -262,8 +259,8 @@ fn operands(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -
 fn compared(left: &Expr, op: &str, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     for (null, other) in [(left, right), (right, left)] {
         if is_null(null) {
-            let (x, not) = (written(other), if op == "<>" { "NOT " } else { "" });
-            let clause = format!("{} {op} {}", written(left), written(right));
+            let (x, not) = (operand(other), if op == "<>" { "NOT " } else { "" });
+            let clause = format!("{} {op} {}", operand(left), operand(right));
             let why = NEVER[0];
             return Some(refusal(clause, why, format!("{x} IS {not}NULL")));
         }
@@ -288,7 +285,7 @@ pub(super) fn mismatch(
     op: &str,
     right: (&Expr, ValueKind),
 ) -> Option<Refusal> {
-    let clause = || format!("{} {op} {}", written(left.0), written(right.0));
+    let clause = || format!("{} {op} {}", operand(left.0), operand(right.0));
     let said = |hint: String| {
         let message = format!(
             "{} is {}, and {} is {}",
@@ -301,7 +298,7 @@ pub(super) fn mismatch(
     };
     let sides = [(left, op, right), (right, swapped(op), left)];
     for ((a, of), op, (b, other)) in sides {
-        let x = written(a);
+        let x = operand(a);
         if of.is_moment() && other == ValueKind::Number {
             return said(moment(&x, op, b));
         }
@@ -317,21 +314,21 @@ pub(super) fn mismatch(
                 Some(Ok(number)) if number.is_finite() => None,
                 Some(_) => said(format!("{x} {op} 10")),
                 None if literal(a).is_some() => said(match op {
-                    "=" | "<>" => format!("{} {op} '{x}'", written(b)),
+                    "=" | "<>" => format!("{} {op} '{x}'", operand(b)),
                     // The order of texts is by letters: '60' is after '500'.
-                    _ => format!("CAST({} AS DOUBLE) {} {x}", written(b), swapped(op)),
+                    _ => format!("CAST({} AS DOUBLE) {} {x}", operand(b), swapped(op)),
                 }),
-                None => said(format!("CAST({x} AS VARCHAR) {op} {}", written(b))),
+                None => said(format!("CAST({x} AS VARCHAR) {op} {}", operand(b))),
             };
         }
         if of == ValueKind::Boolean && other == ValueKind::Text && literal(a).is_some() {
-            return said(format!("{} {} '{x}'", written(b), swapped(op)));
+            return said(format!("{} {} '{x}'", operand(b), swapped(op)));
         }
         if of == ValueKind::Boolean && other == ValueKind::Text {
             return said(truth(&x, op, text_of(b)));
         }
         if of == ValueKind::Boolean && other == ValueKind::Number && literal(a).is_some() {
-            return said(format!("{} <> 0", written(b)));
+            return said(format!("{} <> 0", operand(b)));
         }
         if of == ValueKind::Boolean && other == ValueKind::Number {
             let number = literal(b).map(ToString::to_string);
@@ -343,9 +340,9 @@ pub(super) fn mismatch(
                 (Some(number), _) => format!("{x} {op} INTERVAL '{number} days'"),
                 // The span is a number of days.
                 (None, Some(ScalarValue::IntervalMonthDayNano(Some(by)))) => {
-                    format!("{} {} {}", written(b), swapped(op), by.days)
+                    format!("{} {} {}", operand(b), swapped(op), by.days)
                 }
-                (None, _) => format!("{} {} 1", written(b), swapped(op)),
+                (None, _) => format!("{} {} 1", operand(b), swapped(op)),
             });
         }
     }
@@ -434,8 +431,8 @@ fn chained(left: &Expr, op: &str, right: &Expr) -> Option<String> {
 
 /// Refuses LIKE on anything but texts.
 fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Refusal> {
-    let clause = || format!("{} {name} {}", written(expr), written(pattern));
-    let x = written(expr);
+    let clause = || format!("{} {name} {}", operand(expr), operand(pattern));
+    let x = operand(expr);
     if is_null(expr) || is_null(pattern) {
         return Some(refusal(clause(), NEVER[0], format!("{x} IS NULL")));
     }
@@ -446,11 +443,11 @@ fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Re
         let hint = match of {
             ValueKind::Date | ValueKind::Timestamp => match year {
                 Some(year) => format!("EXTRACT(YEAR FROM {x}) = {year}"),
-                None => format!("CAST({x} AS VARCHAR) {name} {}", written(pattern)),
+                None => format!("CAST({x} AS VARCHAR) {name} {}", operand(pattern)),
             },
             ValueKind::Boolean => x.clone(),
             ValueKind::Number | ValueKind::Text | ValueKind::Span => {
-                format!("CAST({x} AS VARCHAR) {name} {}", written(pattern))
+                format!("CAST({x} AS VARCHAR) {name} {}", operand(pattern))
             }
         };
         let message = format!("{name} takes texts, and {x} is {}", of.words());
@@ -458,8 +455,8 @@ fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Re
     }
     if by != ValueKind::Text {
         let message =
-            format!("{name} takes a pattern in quotes, and {} is {}", written(pattern), by.words());
-        return Some(refusal(clause(), message, format!("{x} {name} '{}'", written(pattern))));
+            format!("{name} takes a pattern in quotes, and {} is {}", operand(pattern), by.words());
+        return Some(refusal(clause(), message, format!("{x} {name} '{}'", operand(pattern))));
     }
     None
 }
@@ -512,7 +509,7 @@ fn joined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     if l == ValueKind::Text || r == ValueKind::Text {
         return None;
     }
-    let (x, y) = (written(left), written(right));
+    let (x, y) = (operand(left), operand(right));
     let message = format!("|| joins texts, and {x} is {}", l.words());
     Some(refusal(format!("{x} || {y}"), message, format!("CAST({x} AS VARCHAR) || {y}")))
 }
@@ -525,7 +522,7 @@ fn calculated(
     schema: &DFSchema,
 ) -> Option<Refusal> {
     let (l, r) = (kind(left, schema)?, kind(right, schema)?);
-    let (x, y) = (written(left), written(right));
+    let (x, y) = (operand(left), operand(right));
     let said =
         |message: String, hint: String| Some(refusal(format!("{x} {op} {y}"), message, hint));
     let no_number =

@@ -53,6 +53,7 @@ use grouping_sets::one_by_one;
 use marker::Marker;
 use merged::Joins;
 use one_type::with_one_type;
+use struct_fields::with_fields;
 use using::Numbered;
 
 mod allowed;
@@ -71,7 +72,10 @@ mod one_type;
 mod planner_messages;
 mod points;
 pub(crate) mod quoting;
+mod rounded_types;
 pub(crate) mod sources;
+mod spans;
+mod struct_fields;
 mod temporal;
 mod time_zones;
 mod union_names;
@@ -126,6 +130,7 @@ impl Bound {
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
     let QueryStatement { mut tree, releases, range_of: _, null_values, headings: _, text: _ } =
         query;
+    with_fields(&mut tree, sources);
     with_decimals(&mut tree);
     let numbered = Numbered::new(tree);
     let context = Context::new(sources, &releases, null_values, numbered.joins());
@@ -248,6 +253,7 @@ pub(crate) fn planned(
     mut tree: Box<sql::Query>,
     sources: &Sources,
 ) -> Result<LogicalPlan, Unbound> {
+    with_fields(&mut tree, sources);
     with_decimals(&mut tree);
     let numbered = Numbered::new(tree);
     let context = Context::new(sources, &[], false, numbered.joins());
@@ -269,7 +275,7 @@ pub(crate) fn planned(
 /// Runs type coercion, the only rewrite between the planner and the analysis: our own for dates and
 /// moments, then DataFusion's.
 fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-    let plan = temporal::in_microseconds(plan)?;
+    let plan = temporal::in_microseconds(spans::in_durations(plan)?)?;
     Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
         plan,
         options,

@@ -67,7 +67,7 @@ impl Visitor for Relations {
 }
 
 /// A name as the planner reads it.
-fn normalized(name: &sql::Ident) -> String {
+pub(super) fn normalized(name: &sql::Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_ascii_lowercase(),

@@ -34,6 +34,7 @@ use datafusion::logical_expr::{
 
 use super::marker::marker_divides;
 use super::points::has_point;
+use super::rounded_types::as_coerced;
 use super::temporal::compares;
 use crate::functions::{DecimalLiteral, in_quotes, is_clamp, is_fraction_in_quotes, written};
 
@@ -140,8 +141,7 @@ struct Sides<const N: usize> {
 
 impl<const N: usize> Sides<N> {
     fn of(exprs: [Expr; N], schema: &DFSchema) -> Self {
-        let types = types(&exprs, schema);
-        Self { exprs, types }
+        Self { types: types(&exprs, schema), exprs }
     }
 
     /// The expressions in one type for a comparison, and whether one of them changed.
@@ -159,7 +159,7 @@ impl<const N: usize> Sides<N> {
 }
 
 fn types(exprs: &[Expr], schema: &DFSchema) -> Option<Vec<DataType>> {
-    exprs.iter().map(|expr| expr.get_type(schema).ok()).collect()
+    exprs.iter().map(|expr| as_coerced(expr).get_type(schema).ok()).collect()
 }
 
 /// A list of expressions in one type for a comparison, and whether one of them changed.

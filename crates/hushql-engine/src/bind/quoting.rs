@@ -10,13 +10,14 @@
 use std::ops::ControlFlow;
 
 use datafusion::error::Result;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, Operator};
 use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::Dialect;
 use sqlparser::ast::{Value, ValueWithSpan, VisitMut, VisitorMut};
 
 use crate::catalog::{RESERVED, quoted};
 use crate::functions::with_numbers;
+use crate::visible::heading;
 
 struct Quoting;
 
@@ -60,6 +61,53 @@ impl VisitorMut for ShortNumbers {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The text of an expression as SQL.
+pub(super) fn written(expr: &Expr) -> String {
+    let text = as_sql(expr).unwrap_or_else(|_| expr.human_display().to_string());
+    heading(&text).replace("count(1)", "COUNT(*)")
+}
+
+/// The text of an expression as an operand of a comparison.
+pub(super) fn operand(expr: &Expr) -> String {
+    let text = written(expr);
+    if is_condition(expr) { format!("({text})") } else { text }
+}
+
+/// True if an expression needs brackets as an operand of a comparison, because it is a condition.
+fn is_condition(expr: &Expr) -> bool {
+    let connects = |op: &Operator| {
+        matches!(
+            op,
+            Operator::And
+                | Operator::Or
+                | Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq
+                | Operator::IsDistinctFrom
+                | Operator::IsNotDistinctFrom
+        )
+    };
+    matches!(expr, Expr::BinaryExpr(binary) if connects(&binary.op))
+        || matches!(
+            expr,
+            Expr::Not(_)
+                | Expr::Between(_)
+                | Expr::InList(_)
+                | Expr::Like(_)
+                | Expr::IsNull(_)
+                | Expr::IsNotNull(_)
+                | Expr::IsTrue(_)
+                | Expr::IsFalse(_)
+                | Expr::IsNotTrue(_)
+                | Expr::IsNotFalse(_)
+                | Expr::IsUnknown(_)
+                | Expr::IsNotUnknown(_)
+        )
 }
 
 #[cfg(test)]

@@ -342,7 +342,7 @@ fn holds(value: &ScalarValue, to: &DataType) -> bool {
 }
 
 /// The value of a literal, of a cast of a literal, or of a constant moment that an interval moves.
-fn constant(expr: &Expr) -> Option<ScalarValue> {
+pub(super) fn constant(expr: &Expr) -> Option<ScalarValue> {
     if let Expr::Literal(value, _) = expr {
         return Some(value.clone());
     }

@@ -3,7 +3,7 @@
 //! The code destructures each node field by field, so a field that is not handled does not compile.
 //! A clause that is not on the list is refused by name.
 
-use sqlparser::ast::{self as sql, Expr, TableFactor};
+use sqlparser::ast::{self as sql, AccessExpr, Expr, Subscript, TableFactor};
 
 use crate::dialect::error::DialectError;
 use crate::dialect::windows::window_arguments;
@@ -298,11 +298,27 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Interval(_)
         // Only GROUP BY contains it. All other spellings of grouping sets have been replaced by it.
         | Expr::GroupingSets(_) => Ok(()),
+        Expr::CompoundFieldAccess { root, access_chain } if names_field(root, access_chain) => {
+            Ok(())
+        }
         other => {
             let hint = plain(other).unwrap_or_else(|| "the query without it".to_owned());
             instead(false, &format!("the expression {other}"), &hint)
         }
     }
+}
+
+/// Whether accesses name a field of a struct, as in `address['city']`. Such a field is a column.
+fn names_field(root: &Expr, access_chain: &[AccessExpr]) -> bool {
+    let is_name = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    is_name
+        && access_chain.iter().all(|access| match access {
+            AccessExpr::Dot(name) => matches!(name, Expr::Identifier(_)),
+            AccessExpr::Subscript(Subscript::Index { index: Expr::Value(name) }) => {
+                matches!(name.value, sql::Value::SingleQuotedString(_))
+            }
+            AccessExpr::Subscript(_) => false,
+        })
 }
 
 /// The same expression in the dialect, for one that is not part of it.

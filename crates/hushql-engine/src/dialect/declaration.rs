@@ -73,6 +73,14 @@ pub enum Declaration {
         /// The table's name.
         table: String,
     },
+    /// `ALTER TABLE name SET STRICT`, or `DROP STRICT`: whether declarations of the table refuse
+    /// files of which something cannot be read as declared.
+    SetStrict {
+        /// The table's name.
+        table: String,
+        /// True for SET, false for DROP.
+        strict: bool,
+    },
     /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
         /// The table's name.

@@ -24,7 +24,7 @@ use super::view::create_view;
 use crate::catalog::Replay;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
-use crate::dialect::query_syntax::{name, names};
+use crate::dialect::query_syntax::{column_name, column_names, name};
 use crate::refusal::{Reason, Refusal};
 
 /// A statement that begins with CREATE, ALTER or DROP.
@@ -104,7 +104,7 @@ fn create_table(parser: &mut Parser, replace: bool) -> Result<Declaration, Parse
     let mut columns = Vec::new();
     if parser.consume_token(&Token::LParen) {
         loop {
-            columns.push((name(parser)?, parser.parse_data_type()?));
+            columns.push((column_name(parser)?, parser.parse_data_type()?));
             // Each column may hold NULL, whatever its file or its program says.
             if !parser.parse_keywords(&[Keyword::NOT, Keyword::NULL]) {
                 let _ = parser.parse_keyword(Keyword::NULL);
@@ -183,7 +183,7 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     let table = name(parser)?;
     if take_word(parser, "ALTER") {
         take_word(parser, "COLUMN");
-        let column = name(parser)?;
+        let column = column_name(parser)?;
         if take_word(parser, "DROP") {
             expect_word(parser, "PRIVACY")?;
             expect_word(parser, "DOMAIN")?;
@@ -195,6 +195,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         return Ok(Declaration::SetDomain { table, column, domain: domain(parser)? });
     }
     if take_word(parser, "DROP") {
+        if take_word(parser, "STRICT") {
+            return Ok(Declaration::SetStrict { table, strict: false });
+        }
         expect_word(parser, "PRIVACY")?;
         take_word(parser, "UNIT");
         return Ok(Declaration::DropUnit { table });
@@ -205,6 +208,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     expect_word(parser, "SET")?;
     if take_word(parser, "PUBLIC") {
         return Ok(Declaration::SetPublic { table });
+    }
+    if take_word(parser, "STRICT") {
+        return Ok(Declaration::SetStrict { table, strict: true });
     }
     expect_word(parser, "PRIVACY")?;
     if take_word(parser, "SPENT") {
@@ -257,10 +263,10 @@ fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
         return Ok(UnitClause::Row);
     }
     if take_word(parser, "VIA") {
-        let columns = names(parser)?;
+        let columns = column_names(parser)?;
         expect_word(parser, "REFERENCES")?;
         let table = name(parser)?;
-        let references = names(parser)?;
+        let references = column_names(parser)?;
         if columns.len() != references.len() {
             return error(
                 parser,
@@ -270,7 +276,7 @@ fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
         return Ok(UnitClause::Via { columns, table, references, max_rows: max_rows(parser)? });
     }
     parser.expect_token(&Token::LParen)?;
-    let column = name(parser)?;
+    let column = column_name(parser)?;
     if parser.peek_token().token == Token::Comma {
         return error(
             parser,
@@ -301,7 +307,7 @@ fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {
     if take_word(parser, "REFERENCES") {
         let table = name(parser)?;
         parser.expect_token(&Token::LParen)?;
-        let column = name(parser)?;
+        let column = column_name(parser)?;
         parser.expect_token(&Token::RParen)?;
         return Ok(DomainClause::References { table, column });
     }

@@ -52,11 +52,34 @@ impl From<ParserError> for DialectError {
                 let position = place
                     .split_once(", Column: ")
                     .and_then(|(l, c)| Some((l.trim().parse().ok()?, c.trim().parse().ok()?)));
-                Self::syntax(message, position)
+                Self::syntax(plain(message), position)
             }
-            None => Self::syntax(message, None),
+            None => Self::syntax(plain(&message), None),
         }
     }
+}
+
+/// A message of the parser without the names of its tokens and of Rust's types.
+fn plain(message: &str) -> String {
+    const OPERATORS: [(&str, &str, &str); 4] = [
+        ("Overlap", "&&", "AND"),
+        ("ShiftLeft", "<<", "x * POWER(2, n)"),
+        ("ShiftRight", ">>", "x / POWER(2, n)"),
+        ("Sharp", "#", "<> of two conditions"),
+    ];
+    if let Some(token) = message.strip_prefix("No infix parser for token ") {
+        let known = OPERATORS.iter().find(|(name, ..)| *name == token);
+        return known.map_or_else(
+            || "an operator was expected here: comparisons, arithmetic, ||, LIKE or ~".to_owned(),
+            |(_, sign, instead)| format!("there is no operator {sign}: write {instead}"),
+        );
+    }
+    if let Some(number) = message.strip_prefix("Could not parse '")
+        && let Some((number, _)) = number.split_once("' as u64: number too large")
+    {
+        return format!("{number} is too large: write a number of at most {}", u64::MAX);
+    }
+    message.to_owned()
 }
 
 impl From<TokenizerError> for DialectError {

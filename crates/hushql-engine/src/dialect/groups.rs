@@ -50,6 +50,8 @@ pub enum Finding {
         bound: usize,
         /// The least noisy count for a bucket to be considered.
         least: i128,
+        /// The number of releases that pay for it with half of their cost.
+        payers: usize,
     },
     /// The aggregate, in units of the bound or of its square.
     InUnits {

@@ -81,7 +81,8 @@ pub(super) fn literal_list(parser: &mut Parser) -> Result<Vec<Literal>, ParserEr
     Ok(list)
 }
 
-/// A literal: a signed number, a string, DATE or TIMESTAMP with a string, TRUE, FALSE or NULL.
+/// A literal: a signed number, a string, DATE, TIME or TIMESTAMP with a string, TRUE, FALSE or
+/// NULL.
 pub(super) fn literal(parser: &mut Parser) -> Result<Literal, ParserError> {
     let at = parser.peek_token();
     let negative = parser.consume_token(&Token::Minus);
@@ -101,7 +102,9 @@ pub(super) fn literal(parser: &mut Parser) -> Result<Literal, ParserError> {
             Keyword::TRUE => Ok(Literal::Boolean(true)),
             Keyword::FALSE => Ok(Literal::Boolean(false)),
             Keyword::NULL => Ok(Literal::Null),
-            Keyword::DATE | Keyword::TIMESTAMP => parser.parse_literal_string().map(Literal::Text),
+            Keyword::DATE | Keyword::TIME | Keyword::TIMESTAMP => {
+                parser.parse_literal_string().map(Literal::Text)
+            }
             _ => parser.expected("a literal", token),
         },
         _ => parser.expected("a literal", at),

@@ -112,12 +112,33 @@ pub(crate) fn name(parser: &mut Parser) -> Result<String, ParserError> {
     })
 }
 
+/// The name of a column, or of a field of its structs, as in `address.city`.
+pub(crate) fn column_name(parser: &mut Parser) -> Result<String, ParserError> {
+    let mut column = name(parser)?;
+    while parser.consume_token(&Token::Period) {
+        column = format!("{column}.{}", name(parser)?);
+    }
+    Ok(column)
+}
+
 /// `(a, b)`.
 pub(crate) fn names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
+    in_parentheses(parser, name)
+}
+
+/// `(a, b.c)`: columns, and fields of their structs.
+pub(crate) fn column_names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
+    in_parentheses(parser, column_name)
+}
+
+fn in_parentheses(
+    parser: &mut Parser,
+    one: fn(&mut Parser) -> Result<String, ParserError>,
+) -> Result<Vec<String>, ParserError> {
     parser.expect_token(&Token::LParen)?;
-    let mut names = vec![name(parser)?];
+    let mut names = vec![one(parser)?];
     while parser.consume_token(&Token::Comma) {
-        names.push(name(parser)?);
+        names.push(one(parser)?);
     }
     parser.expect_token(&Token::RParen)?;
     Ok(names)

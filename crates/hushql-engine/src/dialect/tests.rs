@@ -167,6 +167,8 @@ fn declarations_parse() {
         "ALTER TABLE b SET PRIVACY UNIT VIA (x) REFERENCES c(y) MAX ROWS 2 other people than a;",
         "ALTER TABLE nation SET PUBLIC",
         "ALTER TABLE nation REFRESH",
+        "ALTER TABLE nation SET STRICT",
+        "ALTER TABLE nation DROP STRICT",
         "ALTER TABLE adult DROP PRIVACY UNIT",
         "ALTER TABLE adult ALTER COLUMN status SET PRIVACY DOMAIN IN ('a', NULL)",
         "ALTER TABLE bids ALTER COLUMN bid SET PRIVACY DOMAIN BETWEEN (0, 5) STEP 0.01",

@@ -65,7 +65,7 @@ impl VisitorMut for Naming {
 
     fn pre_visit_select(&mut self, select: &mut sql::Select) -> ControlFlow<()> {
         let is_of_one_table = matches!(select.from.as_slice(), [one] if one.joins.is_empty());
-        let listed = Listed::of(select, is_of_one_table);
+        let listed = ListedColumns::of(select, is_of_one_table);
         let (mut seen, mut named) = (BTreeSet::new(), BTreeSet::new());
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
@@ -92,7 +92,7 @@ impl VisitorMut for Naming {
 }
 
 /// What a SELECT list names beside expressions without an alias.
-struct Listed {
+struct ListedColumns {
     /// Every column of FROM.
     all: bool,
     /// The tables of which it lists every column.
@@ -101,7 +101,7 @@ struct Listed {
     aliases: BTreeSet<String>,
 }
 
-impl Listed {
+impl ListedColumns {
     fn of(select: &sql::Select, is_of_one_table: bool) -> Self {
         let (mut all, mut tables, mut aliases) = (false, BTreeSet::new(), BTreeSet::new());
         let is_whole = |options: &sql::WildcardAdditionalOptions| {
@@ -112,7 +112,7 @@ impl Listed {
                 SelectItem::Wildcard(options) => all |= is_whole(options),
                 SelectItem::QualifiedWildcard(of, options) if is_whole(options) => {
                     all |= is_of_one_table;
-                    tables.insert(of.to_string().to_lowercase());
+                    tables.insert(of.to_string().trim_end_matches(".*").to_lowercase());
                 }
                 SelectItem::ExprWithAlias { alias, .. } => {
                     aliases.insert(plain_name(alias));

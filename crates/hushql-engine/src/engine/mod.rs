@@ -320,6 +320,7 @@ impl Engine {
             analyst: role.to_owned(),
             watched: Watched::default(),
             logged_in: None,
+            declared_bounds: false,
         }
     }
 }

@@ -292,8 +292,10 @@ impl Session {
             Err(error) => {
                 let error = Error::from(error);
                 let error = if self.is_owner() { error } else { error.for_analyst() };
-                Ok(Output::Answer(answer.noted(format!(
-                    "{name} was not stored: {error}; the answer is charged, and shown instead"
+                Ok(Output::Answer(answer.noted(not_stored(
+                    &name,
+                    &error.to_string(),
+                    "the answer is",
                 ))))
             }
         }
@@ -439,6 +441,13 @@ impl Session {
     }
 }
 
+/// Why a paid answer is not in a table. It is answered all the same, whatever a full disk keeps
+/// others from.
+pub(super) fn not_stored(name: &str, why: &str, what: &str) -> String {
+    let why = why.strip_suffix(", so no query can be charged or answered").unwrap_or(why);
+    format!("{name} was not stored: {why}; {what} charged, and shown instead")
+}
+
 /// The answer that says that a table was stored, with its receipt.
 fn stored(name: &str, answer: Answer) -> Result<Answer, Error> {
     let (head, batches) = answer.into_parts();
@@ -477,4 +486,20 @@ pub(super) fn fits_table(schema: &Schema) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_keeps_nobody_from_a_paid_answer() {
+        let full = "the disk of the vault is full, so no query can be charged or answered";
+        for (why, said) in [(full, "the disk of the vault is full"), ("t is taken", "t is taken")] {
+            assert_eq!(
+                not_stored("t", why, "the answer is"),
+                format!("t was not stored: {said}; the answer is charged, and shown instead")
+            );
+        }
+    }
 }

@@ -61,6 +61,8 @@ pub struct Session {
     pub(crate) watched: Watched,
     /// The password of the user who logged in, if one did.
     pub(crate) logged_in: Option<LoggedIn>,
+    /// True if bounds must be declared or written, and are never found.
+    pub(crate) declared_bounds: bool,
 }
 
 /// The refusal of any other statement in the place of a query.
@@ -70,6 +72,24 @@ pub(super) fn not_a_query() -> Refusal {
 }
 
 impl Session {
+    /// The same session, which finds the bounds of sums, means, variances and quantiles that have
+    /// none, or refuses these with HQ007. Sessions find bounds unless this says otherwise.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Session};
+    ///
+    /// let session = Session::from(Engine::demo()?.analyst("lab")?);
+    /// let sql = "SELECT SUM(order_id) FROM orders";
+    /// assert!(session.cost(sql).is_ok());
+    /// assert!(session.with_found_bounds(false).cost(sql).is_err());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_found_bounds(self, find: bool) -> Self {
+        Self { declared_bounds: !find, ..self }
+    }
+
     /// Whether this is the owner's session.
     pub(crate) fn is_owner(&self) -> bool {
         self.analyst == OWNER

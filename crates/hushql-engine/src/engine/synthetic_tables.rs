@@ -18,7 +18,7 @@ use crate::dialect::SyntheticStatement;
 use crate::engine::attempts::Attempts;
 use crate::engine::output::Output;
 use crate::engine::query::synthetic_stages::{DueRows, MadeRows};
-use crate::engine::release_tables::{About, fits_table, unknown};
+use crate::engine::release_tables::{About, fits_table, not_stored, unknown};
 use crate::engine::session::Session;
 use crate::engine::synthetic_about::{StoredMarginal, StoredSynthetic};
 use crate::error::Error;
@@ -66,8 +66,10 @@ impl Session {
             Err(error) => {
                 let error = Error::from(error);
                 let error = if self.is_owner() { error } else { error.for_analyst() };
-                Ok(Output::Answer(answer.noted(format!(
-                    "{name} was not stored: {error}; its rows are charged, and shown instead"
+                Ok(Output::Answer(answer.noted(not_stored(
+                    name,
+                    &error.to_string(),
+                    "its rows are",
                 ))))
             }
         }

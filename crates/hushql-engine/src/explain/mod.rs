@@ -9,6 +9,7 @@ use std::fmt;
 use num_bigint::BigInt;
 use serde_json::{Value, json};
 
+use crate::analysis::default_shares::is_bare;
 use crate::analysis::{
     EndTold, EndWorth, Input, Measure, PrivateAggregate, ReleaseKind, UnitScope, approximate,
 };
@@ -19,7 +20,7 @@ use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Rational, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::exact_text::exact;
-use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
+use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
 use crate::release::mostly_noise::mostly_noise_below;
 use crate::release::record::{chosen_by, released_by, sensitivity_text};
 use crate::release::{PartitionSelection, Release, loss_text, parameters_text};
@@ -370,6 +371,12 @@ fn finding_line(measure: &Measure) -> Option<(&'static str, String)> {
 fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
     let text = error_in_its_unit(measure, mechanized);
     match measure.clause.finding {
+        // The error of a quantile is one of ranks.
+        Some(Finding::InUnits { .. })
+            if !matches!(measure.release_kind, ReleaseKind::Number(_)) =>
+        {
+            format!("{text}; what the bound cuts is not counted")
+        }
         Some(Finding::InUnits { squared, .. }) => format!(
             "{text}, in units of {} found; what the bound cuts is not counted",
             if squared { "the square of the bound" } else { "the bound" }

@@ -6,38 +6,39 @@
 //! also verifies MAX ROWS and UNIQUE once on the file itself, so that the owner learns at once if a
 //! declaration would drop rows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::catalog::describe::per_query_text;
 use crate::catalog::{
-    Budget, Catalog, Domain, FileFormat, Fingerprint, Privacy, Replay, Source, Table, Unit,
+    Budget, Catalog, FileFormat, Fingerprint, Privacy, Replay, Source, Table, Unit,
 };
-use crate::dialect::{Declaration, DomainClause, Literal, Taken};
+use crate::dialect::{Declaration, Taken};
 use crate::error::Error;
+use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
-use crate::exec::{columns_of_public, source as files};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
+use crate::owner::altered_table::alter;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
-use crate::owner::declared_columns::{column_of, data_type};
+use crate::owner::conversions::conversion_of;
+use crate::owner::declared_columns::column_of;
 use crate::owner::slices::left_text;
-use crate::sql_type::sql_type;
-use arrow::array::AsArray;
-use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
-use datafusion::logical_expr::col;
 
+mod altered_table;
 mod amounts;
 mod budget_partition;
+mod conversions;
 pub(crate) mod declaration_script;
 pub(crate) mod declared_columns;
+mod declared_domains;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod roles;
 mod slices;
+mod strict;
 pub(crate) mod suggest;
 mod twins;
 pub(crate) mod typed;
@@ -103,6 +104,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 }
             };
             exports::not_in_one(&catalog, &table.source)?;
+            strict::unread(&table, &inner.open_files(), false)?;
             let shown = table.columns.len();
             let proposed =
                 files::proposed_options(&table, &inner.open_files(), !columns.is_empty());
@@ -136,11 +138,10 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let read = units::read_as(&open, &catalog, entry, &unit)?;
             let entry = &read;
             units::verified(inner, &open, &catalog, entry, &unit).await?;
-            // If the rows were read, the owner learns which lines are not rows.
-            let unread = match unit.max_rows() {
-                Some(_) => files::Unread::of(entry, &open),
-                None => files::Unread::default(),
-            };
+            // If the rows were read, the owner learns which lines are not rows, and if a column is
+            // read in another type, how many values have no such one.
+            let reads_rows = unit.max_rows().is_some() || retyped.is_some();
+            let unread = strict::unread(entry, &open, reads_rows)?;
             unread.refuse_unreadable(table, &unit)?;
             let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
             Ok(done + told + &unread.text(table))
@@ -148,12 +149,15 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
         Declaration::SetPublic { table } => {
             let catalog = inner.vault.catalog()?;
             let open = inner.open_files();
-            let pinned = units::pinned_over_lines(&open, known(&catalog, table)?)?;
+            let entry = known(&catalog, table)?;
+            let pinned = units::pinned_over_lines(&open, entry)?;
+            let mut read = entry.clone();
+            pin(&mut read, pinned.clone());
+            let unread = strict::unread(&read, &open, true)?;
             let done = set_public(inner, &catalog, table, pinned)?;
-            let catalog = inner.vault.catalog()?;
-            let unread = files::Unread::of(known(&catalog, table)?, &open);
             Ok(done + &unread.text(table))
         }
+        Declaration::SetStrict { table, strict } => strict::set(inner, table, *strict),
         Declaration::Refresh { table } => refresh(inner, table).await,
         other => in_memory(inner, other),
     }
@@ -163,7 +167,9 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
 pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     let catalog = &*inner.vault.catalog()?;
     match declaration {
-        Declaration::CreateTable { .. } | Declaration::Refresh { .. } => Err(Error::Internal),
+        Declaration::CreateTable { .. }
+        | Declaration::SetStrict { .. }
+        | Declaration::Refresh { .. } => Err(Error::Internal),
         Declaration::DropTable { name, if_exists } => {
             if *if_exists && catalog.table(name).is_none() && catalog.view(name).is_none() {
                 return Ok(format!("there is no table {name}"));
@@ -192,7 +198,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("table {table} is undeclared: every query on it is refused{carried}"))
         }
         Declaration::SetDomain { table, column, domain } => {
-            set_domain(inner, catalog, table, column, domain)
+            declared_domains::set_domain(inner, catalog, table, column, domain)
         }
         Declaration::DropDomain { table, column } => {
             column_of(known(catalog, table)?, column)?;
@@ -404,15 +410,16 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     let open = inner.open_files();
     let mut unread = files::Unread::default();
     match (&entry.source, entry.unit()) {
-        (Source::File { files: Some(_), .. }, _) => open.check_as_owner(entry)?,
+        (Source::File { files: Some(_), .. }, _) => {
+            open.check_as_owner(entry)?;
+            unread = strict::unread(entry, &open, false)?;
+        }
         (Source::File { files: None, .. }, Some(unit)) => {
             open.fits_its_declaration(entry)?;
             let entry = &units::read_as(&open, &catalog, entry, unit)?;
             units::verified(inner, &open, &catalog, entry, unit).await?;
-            if unit.max_rows().is_some() {
-                unread = files::Unread::of(entry, &open);
-                unread.refuse_unreadable(table, unit)?;
-            }
+            unread = strict::unread(entry, &open, unit.max_rows().is_some())?;
+            unread.refuse_unreadable(table, unit)?;
             keep_unit(inner, &open, &catalog, entry, unit.clone())?;
         }
         (Source::File { files: None, fingerprint, .. }, None) => {
@@ -421,9 +428,12 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
                 true => units::pinned_over_lines(&open, entry)?,
                 false => None,
             };
-            if pinned.is_some() || fingerprint.is_some() {
+            let mut read = entry.clone();
+            pin(&mut read, pinned.clone());
+            let is_pinned = pinned.is_some() || fingerprint.is_some();
+            unread = strict::unread(&read, &open, entry.is_public() && is_pinned)?;
+            if entry.is_public() && is_pinned {
                 alter(inner, &catalog, table, |entry| pin(entry, pinned))?;
-                unread = files::Unread::of(known(&*inner.vault.catalog()?, table)?, &open);
             }
         }
         (Source::Postgres { .. } | Source::Registered | Source::Released { .. }, _) => {}
@@ -447,18 +457,6 @@ fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error
     })
 }
 
-/// Writes a change of a table's declaration that was checked against this state of the catalog.
-fn alter(
-    inner: &Inner,
-    catalog: &Catalog,
-    table: &str,
-    change: impl FnOnce(&mut Table),
-) -> Result<(), Error> {
-    let mut changed = known(catalog, table)?.clone();
-    change(&mut changed);
-    Ok(inner.vault.alter_tables(catalog, &[changed])?)
-}
-
 /// Refuses to register rows for a known table if another table declares the same rows differently.
 pub(crate) fn may_be_registered(
     providers: &HashMap<String, Arc<dyn TableProvider>>,
@@ -475,90 +473,13 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
         "PARQUET" => Ok(FileFormat::Parquet),
         "JSON" | "NDJSON" => Ok(FileFormat::Json),
         "ARROW" => Ok(FileFormat::Arrow),
-        other => Err(Error::catalog(format!(
-            "a table is stored as CSV, PARQUET, JSON, ARROW or POSTGRES, not {other}"
-        ))),
-    }
-}
-
-fn set_domain(
-    inner: &Inner,
-    catalog: &Catalog,
-    table: &str,
-    column: &str,
-    clause: &DomainClause,
-) -> Result<String, Error> {
-    units::no_link_leads_to(catalog, table, column)?;
-    let found = column_of(known(catalog, table)?, column)?;
-    let data_type = data_type(found)?;
-    let domain = match clause {
-        DomainClause::In(values) => {
-            for value in values {
-                kind_fits(value, &data_type)?;
+        other => Err(Error::catalog(match conversion_of(other) {
+            Some(convert) => format!("a table is not stored as {other} here: {convert}"),
+            None => {
+                format!("a table is stored as CSV, PARQUET, JSON, ARROW or POSTGRES, not {other}")
             }
-            Domain::In(values.iter().map(Literal::text).collect())
-        }
-        DomainClause::References { table, column } => {
-            Domain::In(referenced(inner, catalog, table, column, &data_type)?)
-        }
-        DomainClause::Between { lo, hi, step, or_null } => {
-            let text = |literal: &Literal| {
-                kind_fits(literal, &data_type)?;
-                literal.text().ok_or_else(|| Error::catalog("NULL cannot be a bound"))
-            };
-            let step = match step {
-                Some(Literal::Number(step)) => Some(step.clone()),
-                Some(other) => {
-                    return Err(Error::catalog(format!("STEP must be a number, not {other}")));
-                }
-                None => None,
-            };
-            Domain::Between { lo: text(lo)?, hi: text(hi)?, step, or_null: *or_null }
-        }
-    };
-    enforced(col(column), &data_type, Some(&domain))?;
-    alter(inner, catalog, table, |entry| {
-        if let Some(column) = entry.column_mut(column) {
-            column.domain = Some(domain);
-        }
-    })?;
-    Ok(format!("column {table}.{column} has a domain"))
-}
-
-/// The present distinct values of a public table's column, in order. NULL comes last if a row has
-/// it.
-fn referenced(
-    inner: &Inner,
-    catalog: &Catalog,
-    table: &str,
-    column: &str,
-    data_type: &DataType,
-) -> Result<Vec<Option<String>>, Error> {
-    let found = known(catalog, table)?;
-    column_of(found, column)?;
-    if !found.is_public() {
-        return Err(Error::catalog(format!(
-            "{table} is not public, so its values would reveal who is in it"
-        )));
+        })),
     }
-    let unread = || Error::catalog(format!("the rows of {table} cannot be read"));
-    let provider =
-        inner.provider(&Arc::new(found.clone()), &inner.open_files()).ok_or_else(unread)?;
-    let columns = [column.to_owned()];
-    let arrays = columns_of_public(provider, &columns, &inner.state).map_err(|_| unread())?;
-    let values = arrays.first().ok_or_else(unread)?;
-    let texts = arrow::compute::cast(values, &DataType::Utf8).map_err(|_| unread())?;
-    let null = (texts.null_count() > 0).then_some(None);
-    let texts: BTreeSet<&str> = texts.as_string::<i32>().iter().flatten().collect();
-    if texts.len() > MOST_KEYS {
-        return Err(Error::catalog(format!(
-            "{table}({column}) holds more than {MOST_KEYS} values"
-        )));
-    }
-    for text in &texts {
-        typed(text, data_type)?;
-    }
-    Ok(texts.into_iter().map(|text| Some(text.to_owned())).chain(null).collect())
 }
 
 /// The remark about columns whose files name a time zone: their moments are read in UTC.
@@ -569,30 +490,4 @@ fn read_in_utc(table: &Table) -> String {
         .map(|(name, zone)| format!("{name} is read in UTC (the file names {zone})"))
         .collect();
     if said.is_empty() { String::new() } else { format!("; {}", said.join(", ")) }
-}
-
-/// Checks that numbers are written as numbers and other values as quoted text. For an integer
-/// column, '5' is a mistake.
-fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
-    let fits = match literal {
-        Literal::Null => true,
-        Literal::Number(_) => data_type.is_numeric(),
-        Literal::Boolean(_) => *data_type == DataType::Boolean,
-        Literal::Text(_) => !data_type.is_numeric() && *data_type != DataType::Boolean,
-    };
-    if fits {
-        Ok(())
-    } else {
-        let of_text = data_type.is_string() && matches!(literal, Literal::Number(_));
-        let advice = match of_text {
-            true => {
-                "; for a column of numbers write its type, as in CREATE EXTERNAL TABLE t (c DOUBLE, …)"
-            }
-            false => "",
-        };
-        Err(Error::catalog(format!(
-            "{literal} is not a value of type {}{advice}",
-            sql_type(data_type)
-        )))
-    }
 }

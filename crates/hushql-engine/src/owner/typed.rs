@@ -175,6 +175,21 @@ mod tests {
             "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'a''b.csv' OPTIONS (has_header FALSE, delimiter '|', content_hash TRUE)",
         );
         same(
+            ExternalTable::csv("t", "a")
+                .quote(None)
+                .comment('#')
+                .null_value("NA")
+                .decimal(',')
+                .date_format("%d.%m.%Y")
+                .compression("gzip")
+                .strict(true),
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'a' OPTIONS (quote '', comment '#', null_value 'NA', decimal ',', date_format '%d.%m.%Y', compression 'gzip', strict TRUE)",
+        );
+        same(
+            ExternalTable::csv("t", "a").quote('\'').escape('\\'),
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'a' OPTIONS (quote '''', escape '\\')",
+        );
+        same(
             ExternalTable::parquet("t", "a"),
             "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'a'",
         );

@@ -1,5 +1,6 @@
 //! Calibration: the mechanism of a measure, with the noise that its cost requires.
 
+use crate::analysis::default_shares::is_bare;
 use crate::analysis::{CandidateSource, Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind};
 use crate::dialect::{MechanismName, Operand};
 use crate::mechanism::{
@@ -28,7 +29,7 @@ pub(crate) fn mechanize(
     let written = StatedCost::from_parameters(parameters);
     let cost = match (written, name) {
         (Some(cost), _) => cost,
-        (None, MechanismName::Default) => default.cost.clone().ok_or_else(|| {
+        (None, _) if is_bare(measure) => default.cost_of(measure).ok_or_else(|| {
             not_mechanized(
                 text,
                 match &measure.release_kind {

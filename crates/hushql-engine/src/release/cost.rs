@@ -8,13 +8,14 @@
 //! AUTO(eps=1) COUNT(*)     a budget in ε: Laplace of ε = 1        only budgets in ρ: Gaussian of ρ = 1/2
 //! ```
 
+use crate::analysis::default_shares::{DefaultShare, DefaultShares, is_bare};
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{CandidateSource, Choice, Measure, Prior};
 use crate::catalog::{Budget, Catalog};
 use crate::dialect::{MechanismName, Parameters};
 use crate::privacy::{Delta, Epsilon, Notion, Rational, Rho, Selecting, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
-use crate::release::mechanism::{Mechanized, is_bare};
+use crate::release::mechanism::Mechanized;
 
 /// The cost that a release states.
 #[derive(Debug, Clone)]
@@ -69,29 +70,39 @@ impl StatedCost {
 /// The default cost of the bare aggregates of a query, from the budgets of a table. They share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fallback {
-    pub(super) cost: Option<StatedCost>,
+    shares: DefaultShares,
     pub(super) delta: Option<Delta>,
 }
 
+impl Fallback {
+    /// The share of a release. `None` if no default applies.
+    pub(super) fn cost_of(&self, measure: &Measure) -> Option<StatedCost> {
+        self.shares.share_of(measure).map(|share| match share {
+            DefaultShare::Epsilon(epsilon) => StatedCost::Epsilon(epsilon),
+            DefaultShare::Rho(rho) => StatedCost::Rho(rho),
+        })
+    }
+
+    /// The same default without a δ.
+    pub(super) fn without_delta(&self) -> Self {
+        Self { shares: self.shares.clone(), delta: None }
+    }
+}
+
 pub(super) fn default_cost(analysis: &Analysis, unit_domain: &str, catalog: &Catalog) -> Fallback {
-    let bare = analysis
+    let measures = analysis
         .parts()
         .iter()
         .filter(|aggregate| catalog.same_people(aggregate.subject().unit_domain(), unit_domain))
-        .flat_map(|aggregate| aggregate.measures())
-        .filter(|m| is_bare(m))
-        .count();
-    let epsilon = catalog
-        .default_of(unit_domain, |p| p.default)
-        .and_then(|nano| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok()?.share(bare).ok());
-    let rho = catalog
-        .default_of(unit_domain, |p| p.default_rho)
-        .and_then(|nano| Rho::new(Spend::of_rho(nano, 0).loss()).ok()?.share(bare).ok());
+        .flat_map(|aggregate| aggregate.measures());
+    // A histogram takes no δ.
+    let takes_delta =
+        |measure: &&Measure| is_bare(measure) && measure.clause.mechanism == MechanismName::Default;
+    let bare = measures.filter(takes_delta).count();
     let delta = catalog
         .default_of(unit_domain, |p| p.default_delta)
         .and_then(|atto| Delta::new(Spend::of_epsilon(0, atto).delta()).ok()?.share(bare).ok());
-    let cost = epsilon.map(StatedCost::Epsilon).or(rho.map(StatedCost::Rho));
-    Fallback { cost, delta }
+    Fallback { shares: DefaultShares::of(analysis.parts(), unit_domain, catalog), delta }
 }
 
 /// The limits on one draw that answers several releases, each of which is charged.

@@ -1,6 +1,5 @@
 //! The mechanism of a measure, with what it costs and how accurate it is.
 
-use crate::analysis::Measure;
 use crate::dialect::MechanismName;
 use crate::mechanism::{
     ChosenBound, Exponential, Gaussian, Generalized, Laplace, MechanismError, NoisyKeys, NoisyMax,
@@ -145,13 +144,6 @@ pub enum Predicted {
     Truthful(f64),
     /// Unknown: any bound would reveal how many candidates the data contain.
     Nothing,
-}
-
-/// True if a measure states no cost, so that the budget's PER QUERY default applies.
-pub(crate) fn is_bare(measure: &Measure) -> bool {
-    measure.clause.mechanism == MechanismName::Default
-        && measure.clause.parameters.epsilon.is_none()
-        && measure.clause.parameters.rho.is_none()
 }
 
 /// The refusal of a number without a mechanism.

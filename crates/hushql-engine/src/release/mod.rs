@@ -6,6 +6,7 @@
 
 use arrow::array::RecordBatch;
 
+use crate::analysis::default_shares::is_bare;
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{ContributionBounds, ErrorBars, Measure, PrivateAggregate};
 use crate::catalog::Catalog;
@@ -17,7 +18,6 @@ use cost::{Accounts, default_cost};
 use draw_set::{DrawSet, Draws, Of};
 use fitted_levels::{Fit, FittedLevel, fits};
 use goal::{Groups, priced};
-use mechanism::is_bare;
 use number::follow_choices;
 use predicted_accuracy::{
     accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error,

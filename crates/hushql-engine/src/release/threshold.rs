@@ -28,6 +28,7 @@ use super::cost::{Accounts, Fallback, StatedCost};
 use super::goal::{Groups, priced, refuse_complete};
 use super::number::{Noise, size, within};
 use super::partition_selection::PartitionSelection;
+use crate::analysis::default_shares::is_bare;
 use crate::analysis::{Compares, Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
@@ -37,7 +38,7 @@ use crate::mechanism::{
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho};
 use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
-use crate::release::mechanism::{Mechanism, Mechanized, is_bare, no_mechanism, too_noisy};
+use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
 
 /// The mechanisms of a private aggregate with unknown partitions, and its partition selection.
 ///
@@ -107,7 +108,7 @@ fn comparing(
     accounts: &Accounts,
 ) -> Result<Calibrated, Refusal> {
     // A default δ applies only if nothing states ε and δ, and here a clause does.
-    let default = Fallback { cost: default.cost.clone(), delta: None };
+    let default = default.without_delta();
     let payer = match &groups.payer {
         Payer::Options(_) => None,
         Payer::Release(payer) => Some(*payer),
@@ -148,11 +149,11 @@ fn at_default_cost<'a>(
         return Ok(Cow::Borrowed(measure));
     }
     let text = &measure.clause.text;
-    let cost = default.cost.as_ref().ok_or_else(|| no_mechanism(text))?;
+    let cost = default.cost_of(measure).ok_or_else(|| no_mechanism(text))?;
     let mut measure = measure.clone();
     match cost {
-        StatedCost::Epsilon(epsilon) => measure.clause.parameters.epsilon = Some(epsilon.clone()),
-        StatedCost::Rho(rho) => measure.clause.parameters.rho = Some(rho.clone()),
+        StatedCost::Epsilon(epsilon) => measure.clause.parameters.epsilon = Some(epsilon),
+        StatedCost::Rho(rho) => measure.clause.parameters.rho = Some(rho),
     }
     Ok(Cow::Owned(measure))
 }

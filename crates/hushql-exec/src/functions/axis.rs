@@ -12,8 +12,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, PrimitiveArray};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{
@@ -255,12 +256,13 @@ where
     of_numbers(array.as_primitive::<T>(), is_nan, |v| as_place(places.place(v.into())))
 }
 
-/// The index of each value in a range of integers; dates and timestamps are integers.
+/// The index of each value in a range of integers; dates, times and timestamps are integers.
 fn indices(range: &GridRange, array: &ArrayRef) -> Result<ArrayRef> {
     let integers: ArrayRef = match array.data_type() {
         DataType::Date32 => {
             Arc::new(array.as_primitive::<Date32Type>().reinterpret_cast::<Int32Type>())
         }
+        DataType::Time64(TimeUnit::Microsecond) => ticks_of::<Time64MicrosecondType>(array),
         DataType::Timestamp(TimeUnit::Second, _) => ticks_of::<TimestampSecondType>(array),
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
             ticks_of::<TimestampMillisecondType>(array)

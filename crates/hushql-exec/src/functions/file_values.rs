@@ -93,6 +93,31 @@ pub fn counts_as_whole(from: &DataType, to: &DataType) -> bool {
     is_float && to.is_signed_integer()
 }
 
+/// Whether a column of a file may have values that a declared type cannot hold, and that are NULL
+/// there.
+pub fn may_lose(from: &DataType, to: &DataType) -> bool {
+    match from {
+        DataType::Float32 | DataType::Float64 => counts_as_whole(from, to),
+        // Times outside of a day, more than 38 digits, and moments far beyond the calendar.
+        DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Decimal256(..)
+        | DataType::Date64
+        | DataType::Duration(TimeUnit::Second | TimeUnit::Millisecond)
+        | DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _) => true,
+        DataType::Dictionary(_, values) => may_lose(values, to),
+        _ => false,
+    }
+}
+
+/// The values of a column of a file in a declared type. What the type cannot hold is NULL.
+///
+/// # Errors
+/// An internal error for a type that no declaration reads as this one.
+pub fn file_values(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    converted(array, to)
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FileValues {
     signature: Signature,

@@ -34,6 +34,7 @@ use super::moments::{date_diff_function, moved_made, moved_parts};
 use super::null_unsupported::{in_calendar_function, sound_function};
 use super::pair::{pair, paired};
 use super::round::{Direction, Rounding, rounding_parts};
+use super::struct_fields::struct_field_function;
 use super::travelling_values;
 use super::width_bucket::width_bucket_function;
 use super::{clamp_function, members_of, only_listed};
@@ -144,6 +145,7 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
         without_offset_function(),
         in_microseconds_function(),
         file_values_function(),
+        struct_field_function(),
         date_diff_function(),
         magnitude_function(),
         width_bucket_function(),

@@ -35,6 +35,7 @@ mod or_null;
 mod pair;
 mod pruning;
 mod round;
+mod struct_fields;
 pub mod travelling_values;
 mod view_cache;
 mod width_bucket;
@@ -51,8 +52,9 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::nullif;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use datafusion::common::{HashSet, Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{
@@ -69,7 +71,9 @@ pub use date_bin::{Stride, date_bin_function, is_date_bin};
 pub use date_label::{Finest, LabelFormat, date_label_functions, is_date_label};
 pub use date_trunc::{date_trunc_function, is_date_trunc};
 pub use decided::{Decision, decision};
-pub use file_values::{UUID, counts_as_whole, declared_type, file_values_function, widens};
+pub use file_values::{
+    UUID, counts_as_whole, declared_type, file_values, file_values_function, may_lose, widens,
+};
 pub use histogram::{Classes, histogram_function, is_histogram};
 pub use interval_end::{IntervalEnd, interval_end, interval_end_functions};
 pub use interval_product::{Corner, corners};
@@ -91,6 +95,7 @@ pub use or_null::{is_castable, or_null, tried};
 pub use pair::pair;
 pub use pruning::prunes;
 pub use round::{Direction, Rounding};
+pub use struct_fields::{field_of_structs, field_type, struct_field_function};
 pub(crate) use view_cache::ViewCache;
 pub use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
 pub use written::{DecimalLiteral, in_quotes, is_fraction_in_quotes, with_numbers, written};
@@ -178,12 +183,12 @@ impl ScalarUDFImpl for Clamp {
                 DataType::Float16 if [lo, hi].iter().all(|bound| *bound == x) => x.clone(),
                 _ => DataType::Float64,
             }
-        } else if matches!(x, DataType::Date32 | DataType::Timestamp(..)) {
+        } else if matches!(x, DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(..)) {
             x.clone()
         } else {
             let is_other = |t: &&&DataType| !t.is_numeric();
             let other = all.iter().find(is_other).unwrap_or(&x);
-            return plan_err!("CLAMP takes numbers, dates or timestamps, not {other}");
+            return plan_err!("CLAMP takes numbers, dates, times or timestamps, not {other}");
         };
         Ok(vec![common; 3])
     }
@@ -214,6 +219,9 @@ fn clamp_array(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<A
         DataType::UInt64 => integers::<UInt64Type>(array, lo, hi)?,
         DataType::Date32 => integers::<Date32Type>(array, lo, hi)?,
         DataType::Decimal128(..) => integers::<Decimal128Type>(array, lo, hi)?,
+        DataType::Time64(TimeUnit::Microsecond) => {
+            integers::<Time64MicrosecondType>(array, lo, hi)?
+        }
         DataType::Timestamp(TimeUnit::Second, _) => integers::<TimestampSecondType>(array, lo, hi)?,
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
             integers::<TimestampMillisecondType>(array, lo, hi)?
@@ -241,7 +249,7 @@ fn clamp_array(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<A
             let floats = array.as_primitive::<Float64Type>();
             Arc::new(of_numbers::<_, Float64Type>(floats, f64::is_nan, |v| v.max(lo).min(hi) + 0.0))
         }
-        _ => return exec_err!("CLAMP takes numbers, dates or timestamps"),
+        _ => return exec_err!("CLAMP takes numbers, dates, times or timestamps"),
     })
 }
 
@@ -420,6 +428,7 @@ fn each_integer(column: &ArrayRef, mut visit: impl FnMut(i128)) -> Option<()> {
         DataType::UInt64 => walk!(UInt64Type),
         DataType::Date32 => walk!(Date32Type),
         DataType::Decimal128(..) => walk!(Decimal128Type),
+        DataType::Time64(TimeUnit::Microsecond) => walk!(Time64MicrosecondType),
         DataType::Timestamp(TimeUnit::Second, _) => walk!(TimestampSecondType),
         DataType::Timestamp(TimeUnit::Millisecond, _) => walk!(TimestampMillisecondType),
         DataType::Timestamp(TimeUnit::Microsecond, _) => walk!(TimestampMicrosecondType),

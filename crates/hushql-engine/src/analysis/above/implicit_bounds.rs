@@ -1,11 +1,11 @@
-//! GoogleSQL's implicit bounds: finds the range of a sum or a mean that has none.
+//! Bounds that are found: the range of a sum, a mean, a variance or a quantile that has none.
 //!
-//! In: a query in which an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` has no
-//! range. Out: the same query with the aggregate's cost split in two. One half releases the
-//! histogram of its argument. The other half releases the aggregate of the argument, measured in
-//! units of the bound that the histogram showed. All aggregates of one SELECT that read the same
-//! argument of the same rows share one histogram, and each pays half of its cost for it. The
-//! rewritten query is analyzed like any other. The bound is a released value, and no noise is
+//! In: a query in which an aggregate without a mechanism has no range, in plain SQL or under
+//! GoogleSQL's OPTIONS. Out: the same query with the aggregate's cost split in two. One half
+//! releases the histogram of its argument. The other half releases the aggregate of the argument,
+//! measured in units of the bound that the histogram showed. All aggregates of one SELECT that read
+//! the same argument of the same rows share one histogram, and each pays half of its cost for it.
+//! The rewritten query is analyzed like any other. The bound is a released value, and no noise is
 //! calibrated to it, because the summed values lie in −1..1 for every bound.
 //!
 //! ```text
@@ -13,6 +13,7 @@
 //!                   b = (SELECT MAX(2^k) … buckets of x with enough of COUNT(*) at ε/2; if none has enough, the fullest bucket)
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -28,13 +29,16 @@ use datafusion::logical_expr::{
 use num_traits::ToPrimitive;
 
 use crate::analysis::ReleaseKind;
+use crate::analysis::call::read_calls::bare_clause_of;
+use crate::analysis::default_shares::{DefaultShare, DefaultShares, costs_nothing, is_bare};
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::keys::unknown::asks_for_threshold;
-use crate::analysis::not_analyzed::{NoRange, NotAnalyzed};
+use crate::analysis::not_analyzed::{BareCall, CallPlace, NoRange, NotAnalyzed};
 use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};
 use crate::buckets::{Buckets, OUTERMOST, least_kept, reach};
+use crate::catalog::Catalog;
 use crate::dialect::{
     AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
 };
@@ -42,8 +46,14 @@ use crate::functions::{clamp, magnitude_function};
 use crate::mechanism::Laplace;
 use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 
+/// The most rounds in which bounds are found. Each finds those of at least one more aggregate.
+const MOST_ROUNDS: usize = 64;
+
 /// Analyzes a query in which a release has no range. Repeats until every such release that may find
 /// its bounds has found them.
+///
+/// Releases without a cost share a budget's default. What a histogram costs is known once all of
+/// them are, and the least count of its buckets follows from that, so the query is rewritten twice.
 ///
 /// # Guarantee
 /// The result is what `analyze` makes of the query as written, or of the query after [`rewritten`]
@@ -54,14 +64,50 @@ use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 pub(crate) fn with_bounds_found(
     bound: &Bound,
     missing: NoRange,
+    catalog: &Catalog,
+    analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
+) -> Result<Analysis, NotAnalyzed> {
+    let priced = found(bound, missing.clone(), &Costs::new(), analyze)?;
+    match default_costs(&priced, catalog) {
+        None => Err(NotAnalyzed::NoRange(missing)),
+        Some(costs) if costs.is_empty() => Ok(priced),
+        Some(costs) => found(bound, missing, &costs, analyze),
+    }
+}
+
+/// The default costs of histograms, by the number of their bound.
+type Costs = BTreeMap<usize, Parameters>;
+
+/// The default costs of the histograms that state none. `None` if no default applies to one.
+fn default_costs(analysis: &Analysis, catalog: &Catalog) -> Option<Costs> {
+    let mut costs = Costs::new();
+    for part in analysis.parts() {
+        let shares = DefaultShares::of(analysis.parts(), part.subject().unit_domain(), catalog);
+        for measure in part.measures().iter().filter(|measure| is_bare(measure)) {
+            let Some(Finding::Histogram { bound, .. }) = measure.clause.finding else { continue };
+            let (epsilon, rho) = match shares.share_of(measure)? {
+                DefaultShare::Epsilon(epsilon) => (Some(epsilon), None),
+                DefaultShare::Rho(rho) => (None, Some(rho)),
+            };
+            costs.insert(bound, Parameters { epsilon, rho, ..Parameters::default() });
+        }
+    }
+    Some(costs)
+}
+
+/// Analyzes a query after the bounds of its releases are found, with the default costs of the
+/// histograms, if they are known.
+fn found(
+    bound: &Bound,
+    missing: NoRange,
+    costs: &Costs,
     analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
 ) -> Result<Analysis, NotAnalyzed> {
     let first = missing.clone();
     let (mut missing, mut found) = (missing, None);
-    // In each round, at least one more of the query's releases finds its bounds.
-    for _ in bound.releases() {
+    for _ in 0..MOST_ROUNDS {
         let current = found.as_ref().unwrap_or(bound);
-        let Some(next) = rewritten(current, &missing, analyze) else { break };
+        let Some(next) = rewritten(current, &missing, costs, analyze) else { break };
         match analyze(&next) {
             Ok(analysis) if !may_find(&analysis) => return Err(NotAnalyzed::NoRange(first)),
             Err(NotAnalyzed::NoRange(another)) => missing = another,
@@ -82,43 +128,121 @@ pub(crate) fn with_bounds_found(
 fn rewritten(
     bound: &Bound,
     missing: &NoRange,
+    costs: &Costs,
     analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
 ) -> Option<Bound> {
-    let aggregate = first_with(bound.plan(), missing.release?)?;
+    let marked;
+    let (bound, release) = match missing.call.as_ref()? {
+        CallPlace::Release(release) => (bound, *release),
+        CallPlace::Bare(bare) => {
+            marked = with_marks(bound, bare)?;
+            (&marked.0, marked.1)
+        }
+    };
+    let aggregate = first_with(bound.plan(), release)?;
     let mut releases = bound.releases().to_vec();
     let counter = releases.len();
-    let sharing = sharing(bound, &aggregate, missing.release?)?;
+    let sharing = sharing(bound, &aggregate, release)?;
+    let default = costs.get(&counter);
     let mut paying = Vec::new();
     for release in &sharing {
         let clause = releases.get_mut(*release)?;
         let half = half_of(&clause.parameters)?;
         paying.push(ReleaseClause { parameters: half.clone(), ..clause.clone() });
-        *clause = in_units(clause, half, counter)?;
+        *clause =
+            in_units(clause, half, default.and_then(|all| part_of(all, sharing.len())), counter);
     }
-    releases.push(histogram_for(&paying)?);
+    releases.push(histogram_for(&paying, default)?);
     let mut rewriting = Rewriting { sharing, counter, releases, least: 0 };
-    let least = rewriting.threshold(&aggregate, analyze)?;
-    rewriting.least = least;
-    rewriting.releases.get_mut(counter)?.finding =
-        Some(Finding::Histogram { bound: counter, least });
+    rewriting.least = rewriting.threshold(&aggregate, default, analyze)?;
+    rewriting.releases.get_mut(counter)?.finding = Some(Finding::Histogram {
+        bound: counter,
+        least: rewriting.least,
+        payers: rewriting.sharing.len(),
+    });
     let plan = rewriting.plan(bound.plan()).ok()?;
     Some(Bound::from_plan(plan, rewriting.releases))
+}
+
+/// The query in which a bare aggregate without a range, and all bare ones of the same argument
+/// beside it, are releases without a cost. They mean the same. Also the number of the first.
+fn with_marks(bound: &Bound, bare: &BareCall) -> Option<(Bound, usize)> {
+    let node = &bare.node;
+    let mut releases = bound.releases().to_vec();
+    let first = releases.len();
+    let own = argument_and_filter(CallOf::function(node.aggr_expr.get(bare.place)?)?);
+    let mut calls = node.aggr_expr.clone();
+    for expr in &mut calls {
+        let Some(call) = CallOf::function(expr) else { continue };
+        let is_own = argument_and_filter(call) == own && !call.params.distinct;
+        if CallOf::marker(expr).is_some() || !is_own {
+            continue;
+        }
+        let clause = bare_clause_of(call, expr).ok().filter(is_eligible);
+        let Some(clause) = clause else { continue };
+        // The fraction of a quantile is in its clause.
+        let argument = call.params.args.iter().take(1).cloned().collect();
+        *expr = Expr::AggregateFunction(AggregateFunction::new_udf(
+            marker_function(releases.len(), &clause),
+            argument,
+            false,
+            call.params.filter.clone(),
+            Vec::new(),
+            None,
+        ));
+        releases.push(clause);
+    }
+    if releases.len() == first {
+        return None;
+    }
+    let marked = marked_node(node, calls).ok()?;
+    let replaced = bound.plan().clone().transform_up_with_subqueries(|plan| {
+        if let LogicalPlan::Aggregate(own) = &plan
+            && own == node
+        {
+            return Ok(Transformed::yes(marked.clone()));
+        }
+        Ok(Transformed::no(plan))
+    });
+    let replaced = replaced.ok().filter(|replaced| replaced.transformed)?;
+    Some((Bound::from_plan(replaced.data, releases), first))
+}
+
+/// What an aggregate reads: its argument, and the condition of its rows.
+fn argument_and_filter(call: &AggregateFunction) -> (Option<&Expr>, Option<&Expr>) {
+    (call.params.args.first(), call.params.filter.as_deref())
+}
+
+/// The aggregate with these calls, in the columns and types that it had.
+fn marked_node(node: &Aggregate, calls: Vec<Expr>) -> Result<LogicalPlan> {
+    let marked = Aggregate::try_new(Arc::clone(&node.input), node.group_expr.clone(), calls)?;
+    let columns = marked.schema.columns().into_iter().zip(marked.schema.fields());
+    let expressions = columns.zip(node.schema.iter()).map(|((column, has), (qualifier, field))| {
+        let column = Expr::Column(column);
+        let expr = match has.data_type() == field.data_type() {
+            true => column,
+            false => Expr::TryCast(TryCast::new(Box::new(column), field.data_type().clone())),
+        };
+        aliased(expr, qualifier, field.name())
+    });
+    let expressions: Vec<Expr> = expressions.collect();
+    LogicalPlanBuilder::from(LogicalPlan::Aggregate(marked)).project(expressions)?.build()
 }
 
 /// The releases of an aggregate that find their bounds together with one of them: they read the
 /// same argument of the same rows. `None` if that release may not find bounds.
 fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<usize>> {
-    let read = |call: &AggregateFunction| (call.params.args.clone(), call.params.filter.clone());
-    let own = read(CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, release)?)?)?);
+    let own = CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, release)?)?)?;
+    let own = argument_and_filter(own);
     let clause =
         |release: usize| bound.releases().get(release).filter(|clause| is_eligible(clause));
     let ReleaseClause { unit_column: unit, parameters, .. } = clause(release)?;
-    let by_rho = parameters.rho.is_some();
+    let priced = |own: &Parameters| (own.epsilon.is_some(), own.rho.is_some());
     let alike = aggregate.aggr_expr.iter().filter_map(|expr| {
         let release = CallOf::marker(expr)?;
         let clause = clause(release).filter(|clause| clause.unit_column == *unit)?;
-        let is_alike = clause.parameters.rho.is_some() == by_rho;
-        (is_alike && CallOf::function(expr).map(read)? == own).then_some(release)
+        let is_alike = priced(&clause.parameters) == priced(parameters);
+        (is_alike && argument_and_filter(CallOf::function(expr)?) == own).then_some(release)
     });
     Some(alike.collect())
 }
@@ -127,22 +251,31 @@ fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<u
 /// OPTIONS pay for a threshold out of the same ε. That combination is not supported.
 fn may_find(analysis: &Analysis) -> bool {
     analysis.parts().iter().all(|part| {
-        let found = part.measures().iter().any(|m| m.clause.finding.is_some());
+        let by_options = |clause: &ReleaseClause| clause.grouping.is_some();
+        let found =
+            part.measures().iter().any(|m| m.clause.finding.is_some() && by_options(&m.clause));
         part.unknown_partitions().is_none() || !found
     })
 }
 
-/// True if bounds may be found for a release: OPTIONS must imply it and state its cost.
+/// True if bounds may be found for a release: it has no mechanism in front, OPTIONS state its cost
+/// or a default of a budget is its cost, and it is a sum, mean, variance or quantile without
+/// bounds.
 fn is_eligible(clause: &ReleaseClause) -> bool {
     let Operand::Aggregate(call) = &clause.operand else { return false };
+    let bounded = call.bounds_per_group.is_some() || call.bounds_per_row.is_some();
+    let asked = &clause.parameters;
+    let priced = !costs_nothing(asked);
+    let by_cost = asked.within.is_none() && asked.complete_above.is_none() && !asked.rows_auto;
+    let known_groups = clause.grouping.as_ref().is_none_or(|g| !asks_for_threshold(g));
+    let ranked = matches!(call.function, AggregateName::Median | AggregateName::Quantile);
     let summed =
         matches!(call.function, AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_));
-    let bounded = call.bounds_per_group.is_some() || call.bounds_per_row.is_some();
-    let priced = clause.parameters.epsilon.is_some() || clause.parameters.rho.is_some();
-    let known_groups = clause.grouping.as_ref().is_some_and(|g| !asks_for_threshold(g));
-    let implied = clause.mechanism == MechanismName::Default && known_groups;
-    let is_new = clause.finding.is_none();
-    is_new && implied && summed && !bounded && !call.distinct && priced
+    // A mechanism in front states what its ε is for.
+    let implied = clause.mechanism == MechanismName::Default;
+    let costs = implied && (priced || clause.grouping.is_none());
+    let known = known_groups && by_cost && costs && clause.finding.is_none();
+    (summed || ranked) && !bounded && !call.distinct && known
 }
 
 /// Half of the stated cost of a release.
@@ -154,20 +287,37 @@ fn half_of(whole: &Parameters) -> Option<Parameters> {
     })
 }
 
-/// The release at half of its cost, with a reference to its bound.
-fn in_units(clause: &ReleaseClause, half: Parameters, bound: usize) -> Option<ReleaseClause> {
+/// The part of a histogram's cost that one of its payers has paid.
+fn part_of(all: &Parameters, payers: usize) -> Option<Parameters> {
+    Some(Parameters {
+        epsilon: all.epsilon.as_ref().map(|e| e.share(payers)).transpose().ok()?,
+        rho: all.rho.as_ref().map(|r| r.share(payers)).transpose().ok()?,
+        ..Parameters::default()
+    })
+}
+
+/// The release at half of its cost, with a reference to its bound. `default` is half of its share
+/// of a default cost, as far as that is known.
+fn in_units(
+    clause: &ReleaseClause,
+    half: Parameters,
+    default: Option<Parameters>,
+    bound: usize,
+) -> ReleaseClause {
     let squared = matches!(
         &clause.operand,
         Operand::Aggregate(AggregateCall { function: AggregateName::Spread(of), .. }) if !of.is_root()
     );
-    let price = price(&half)?;
+    let price = price(&half).or_else(|| price(&default?));
+    let price = price.unwrap_or_else(|| "half of a share".to_owned());
     let text = format!("{}, released at {price} in units of the bound found", clause.text);
     let finding = Some(Finding::InUnits { bound, squared });
-    Some(ReleaseClause { parameters: half, text, finding, ..clause.clone() })
+    ReleaseClause { parameters: half, text, finding, ..clause.clone() }
 }
 
-/// The release of the histogram, for which these releases pay together.
-fn histogram_for(paying: &[ReleaseClause]) -> Option<ReleaseClause> {
+/// The release of the histogram, for which these releases pay together. If they state no cost, it
+/// states none either; `default` is then its default cost, as far as that is known.
+fn histogram_for(paying: &[ReleaseClause], default: Option<&Parameters>) -> Option<ReleaseClause> {
     let first = paying.first()?;
     let all = paying.iter().map(|clause| &clause.parameters);
     let epsilon = all.clone().map(|own| own.epsilon.as_ref().map(Epsilon::value));
@@ -179,7 +329,9 @@ fn histogram_for(paying: &[ReleaseClause]) -> Option<ReleaseClause> {
         ..first.parameters.clone()
     };
     let of: Vec<&str> = paying.iter().map(|clause| clause.text.as_str()).collect();
-    let (of, price) = (of.join(" and "), price(&parameters)?);
+    let of = of.join(" and ");
+    let price = price(&parameters).or_else(|| price(default?));
+    let price = price.unwrap_or_else(|| "half of a share".to_owned());
     Some(ReleaseClause {
         mechanism: MechanismName::Laplace,
         parameters,
@@ -233,11 +385,22 @@ struct Rewriting {
 impl Rewriting {
     /// The smallest noisy count at which a bucket is selected. It follows from the sensitivity that
     /// the analysis finds.
+    ///
+    /// Zero if the histogram has a default cost that is not known yet.
     fn threshold(
         &self,
         aggregate: &Aggregate,
+        default: Option<&Parameters>,
         analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
     ) -> Option<i128> {
+        let stated = &self.releases.get(self.counter)?.parameters;
+        let parameters = match costs_nothing(stated) {
+            false => stated,
+            true => match default {
+                Some(default) => default,
+                None => return Some(0),
+            },
+        };
         let call = self.call(aggregate)?;
         let histogram = LogicalPlan::Aggregate(self.histogram(aggregate, call).ok()?);
         let analysis = analyze(&Bound::from_plan(histogram, self.releases.clone())).ok()?;
@@ -245,7 +408,6 @@ impl Rewriting {
         let ReleaseKind::Number(sensitivity) = &part.measures().first()?.release_kind else {
             return None;
         };
-        let parameters = &self.releases.get(self.counter)?.parameters;
         let epsilon = match (&parameters.epsilon, &parameters.rho) {
             (Some(epsilon), _) => epsilon.clone(),
             (None, Some(rho)) => rho.epsilon(Selecting::Pure, 1).ok()?,
@@ -373,6 +535,11 @@ impl Rewriting {
             DataType::Float64 => return Ok(value),
             // The largest float below 2⁶³.
             DataType::Int64 => 9_223_372_036_854_774_784.0,
+            // The median of a column has its type.
+            DataType::Int32 => f64::from(i32::MAX),
+            DataType::Int16 => f64::from(i16::MAX),
+            DataType::Int8 => f64::from(i8::MAX),
+            DataType::Float32 => f64::from(f32::MAX),
             DataType::Decimal128(precision, scale) => {
                 let digits = i32::from(*precision) - i32::from(*scale);
                 10_f64.powi(digits) * (1.0 - 1e-12)
@@ -392,10 +559,8 @@ fn aliased(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
 }
 
 fn argument(call: &AggregateFunction) -> Result<Expr> {
-    match call.params.args.as_slice() {
-        [x] => Ok(x.clone()),
-        _ => Err(DataFusionError::Plan("a sum has one argument".to_owned())),
-    }
+    let x = call.params.args.first().cloned();
+    x.ok_or_else(|| DataFusionError::Plan("an aggregate has an argument".to_owned()))
 }
 
 fn as_float(x: Expr) -> Expr {

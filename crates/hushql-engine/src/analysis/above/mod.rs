@@ -10,6 +10,7 @@
 //! n / m, with m released                              null_on_failure: NULL where m is 0
 //! date_trunc('mont', x)                               failing_calls: refused before the charge
 //! HAVING status = 'marid'                             never_met: refused, with the value that was probably meant
+//! q JOIN w ON q.k = w.k WHERE w.c = 'q'               unmatched_joins: refused, if no key and no row of w meet
 //! ```
 
 pub(crate) mod error_bars;
@@ -21,4 +22,5 @@ mod one_row;
 pub(crate) mod origin;
 pub(crate) mod plain_selection;
 pub(crate) mod rr_count;
+pub(crate) mod unmatched_joins;
 pub(crate) mod unranged;

@@ -112,7 +112,7 @@ impl Analysis {
     /// and the smallest noisy count at which a bucket is selected.
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {
         let least_of = |part: &PrivateAggregate| match part.measures().first()?.clause.finding? {
-            Finding::Histogram { bound: own, least } => (own == bound).then_some(least),
+            Finding::Histogram { bound: own, least, .. } => (own == bound).then_some(least),
             Finding::InUnits { .. } => None,
         };
         let (part, least) =

@@ -23,7 +23,7 @@ use crate::analysis::expr::facts::{
     KeySource, Scope, constant, decimal_unit, rational, same_column,
 };
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::shape::{readable, type_of};
+use crate::analysis::expr::shape::{is_time, readable_over, type_of};
 use crate::analysis::expr::unlisted_constants::{equal_to_texts, listed_texts, quoted};
 use crate::bind::quoting::name_of_column;
 use crate::functions::temporal_limits;
@@ -42,7 +42,7 @@ pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
             && let Some(listed) = listed_texts(column, scope)
             && !wanted.iter().any(|text| listed.contains(text))
         {
-            return Err(refusal(conjunct, column, &wanted, &listed));
+            return Err(refusal((conjunct, scope), column, &wanted, &listed));
         }
         let refusal = between_values(conjunct, &passed).or_else(|| impossible(conjunct, &passed));
         if let Some(refusal) = refusal {
@@ -88,7 +88,7 @@ fn out_of_range(conjunct: &Expr, column: usize, passed: &Scope) -> Refusal {
         }
     };
     let message = format!("no row can pass this filter: where it is applied, {lies}");
-    Refusal::new(Reason::BadValue, readable(conjunct), message, write)
+    Refusal::new(Reason::BadValue, readable_over(conjunct, &passed.schema), message, write)
 }
 
 /// The refusal of a comparison of an expression with a constant beyond its range:
@@ -124,8 +124,10 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
     }
     let name = match (computed, same_column(computed, &scope.schema)) {
         (_, Some((column, _))) => name_of_column(&column.name),
-        (Expr::Cast(widened), None) if data_type.is_integer() => readable(&widened.expr),
-        (other, None) => readable(other),
+        (Expr::Cast(widened), None) if data_type.is_integer() => {
+            readable_over(&widened.expr, &scope.schema)
+        }
+        (other, None) => readable_over(other, &scope.schema),
     };
     let end = |end: Option<&Rational>| end_text(end?, &data_type);
     let (lies, write) = match (end(lo), end(hi)) {
@@ -137,7 +139,7 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
         (None, None) => return None,
     };
     let message = format!("no row can pass this filter: where it is applied, {lies}");
-    Some(Refusal::new(Reason::BadValue, readable(conjunct), message, write))
+    Some(Refusal::new(Reason::BadValue, readable_over(conjunct, &scope.schema), message, write))
 }
 
 /// The refusal of an equality of a whole number or a decimal with numbers that all have more places
@@ -177,12 +179,12 @@ fn between_values(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
     let message =
         format!("no row can pass this filter: {name} has no value between {below} and {above}");
     let write = format!("{name} = {below}, or {name} BETWEEN {below} AND {above}");
-    Some(Refusal::new(Reason::BadValue, readable(conjunct), message, write))
+    Some(Refusal::new(Reason::BadValue, readable_over(conjunct, &scope.schema), message, write))
 }
 
 /// An end of a range as SQL writes it.
 fn end_text(end: &Rational, data_type: &DataType) -> Option<String> {
-    if temporal_limits(data_type).is_none() {
+    if temporal_limits(data_type).is_none() && !is_time(data_type) {
         return Some(decimal_text(end, 6));
     }
     let ticks = ScalarValue::Int64(Some(end.to_integer().to_i64()?));
@@ -194,7 +196,12 @@ fn end_text(end: &Rational, data_type: &DataType) -> Option<String> {
     Some(format!("'{}'", text.try_as_str()??))
 }
 
-fn refusal(conjunct: &Expr, column: &Column, wanted: &[String], listed: &[String]) -> Refusal {
+fn refusal(
+    (conjunct, scope): (&Expr, &Scope),
+    column: &Column,
+    wanted: &[String],
+    listed: &[String],
+) -> Refusal {
     const MOST_SHOWN: usize = 8;
     let meant = wanted.iter().find_map(|text| nearest(text, listed.iter().map(String::as_str)));
     let shown: Vec<String> = listed.iter().take(MOST_SHOWN).map(|text| quoted(text)).collect();
@@ -202,7 +209,7 @@ fn refusal(conjunct: &Expr, column: &Column, wanted: &[String], listed: &[String
     let name = name_of_column(&column.name);
     Refusal::new(
         Reason::BadValue,
-        readable(conjunct),
+        readable_over(conjunct, &scope.schema),
         format!("no row can pass this filter: {name} is one of {among}"),
         match meant {
             Some(meant) => format!("{name} = {}", quoted(&meant)),

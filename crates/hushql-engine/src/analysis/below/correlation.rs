@@ -303,6 +303,7 @@ fn is_exact(data_type: &DataType) -> bool {
                 | DataType::Utf8View
                 | DataType::Date32
                 | DataType::Timestamp(..)
+                | DataType::Time64(_)
                 | DataType::Decimal128(..)
         )
 }

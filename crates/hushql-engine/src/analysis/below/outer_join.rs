@@ -1,6 +1,6 @@
 //! Outer joins that preserve public rows, directly below GROUP BY.
 //!
-//! In: an aggregate over such a join, grouped by a column of the public rows. Out: the inner join,
+//! In: an aggregate over such a join, grouped by columns of the public rows. Out: the inner join,
 //! because all keys are shown anyway. A public row without a match adds nothing, so aggregates must
 //! not read such rows: a row that exists because a person is absent would reveal the absence.
 //!
@@ -68,8 +68,10 @@ impl Walk<'_> {
                 Arc::new(left.and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?)
             }
         };
+        // Several keys are columns of one public row, so the combinations of the rows are shown.
+        let is_key = |key: &Expr| key.try_as_col().is_some_and(is_preserved);
         let by_preserved =
-            matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_preserved(key));
+            !aggregate.group_expr.is_empty() && aggregate.group_expr.iter().all(is_key);
         if !by_preserved || aggregate.aggr_expr.iter().any(reads_preserved) {
             return Err(preserved_rows().into());
         }
@@ -176,6 +178,6 @@ fn missing() -> Refusal {
 pub(crate) fn preserved_rows() -> Refusal {
     operator(
         "an outer join that keeps public rows",
-        "JOIN in place of LEFT JOIN, because groups of public rows are shown even without a match; or LEFT JOIN directly below GROUP BY on one of the public columns, with aggregates of private columns, and a WHERE on public columns",
+        "JOIN in place of LEFT JOIN, because groups of public rows are shown even without a match; or LEFT JOIN directly below a GROUP BY that names only public columns, with aggregates of private columns, and a WHERE on public columns",
     )
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{Column, DFSchema, DFSchemaRef};
-use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlanBuilder};
+use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlanBuilder, Operator};
 
 use crate::analysis::below::column_origin::{OfUnit, Trace};
-use crate::analysis::below::join_conditions::equal_columns;
+use crate::analysis::below::join_conditions::{equal_columns, widened};
 use crate::analysis::below::relation::{PrivateRelation, equal, without_null};
-use crate::analysis::expr::facts::{Facts, Scope};
+use crate::analysis::expr::facts::{Facts, Scope, never_null};
 use crate::analysis::expr::total;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 
@@ -92,6 +92,8 @@ pub(crate) fn combined(
             Trace { raw: None, present: false, padded: true, unit_or_null, of_unit, ..t }
         };
         others = others.into_iter().zip(units).map(unmatched).collect();
+        let also = matched_or_null(&right, conditions, &scope);
+        scope.conditions.extend(also);
     }
     for trace in traces.iter_mut().chain(others.iter_mut().filter(|_| kind != JoinType::Left)) {
         // The join can repeat a row, so only `alike` still holds.
@@ -107,6 +109,28 @@ pub(crate) fn combined(
     }
     let public = left.public.union(&right.public).cloned().collect();
     Ok(PrivateRelation { plan, scope, traces, distinct: None, public, ..left })
+}
+
+/// Conditions that hold on every row of a left join with public rows: a column that no match leaves
+/// NULL is NULL, or the row meets a condition of the join.
+fn matched_or_null(right: &PrivateRelation, conditions: &[Expr], scope: &Scope) -> Vec<Expr> {
+    let is_right = |column: &&Column| right.scope.schema.is_column_from_schema(column);
+    let present = |condition: &Expr| {
+        let equated = if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) =
+            condition
+        {
+            [left, right].into_iter().filter_map(|side| widened(side, &scope.schema)).find(is_right)
+        } else {
+            None
+        };
+        equated.or_else(|| never_null(condition).into_iter().find(is_right)).cloned()
+    };
+    if !right.is_public() {
+        return Vec::new();
+    }
+    let Some(column) = conditions.iter().find_map(present) else { return Vec::new() };
+    let or_null = |condition: &Expr| Expr::Column(column.clone()).is_null().or(condition.clone());
+    conditions.iter().map(or_null).collect()
 }
 
 /// True if a condition compares two columns without a cast.

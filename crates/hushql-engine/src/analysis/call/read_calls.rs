@@ -45,7 +45,7 @@ pub(crate) fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>
         let release = marked(function.func.name());
         let clause = match release {
             Some(n) => bound.releases().get(n).cloned().ok_or_else(|| no_call(expr))?,
-            None => bare(function, expr)?,
+            None => bare_clause_of(function, expr)?,
         };
         if !function.params.order_by.is_empty() || function.params.null_treatment.is_some() {
             return Err(no_call(expr));
@@ -136,7 +136,10 @@ fn instead(function: &AggregateFunction) -> Option<String> {
 }
 
 /// A bare aggregate, which the budget's default mechanism may release.
-fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refusal> {
+pub(crate) fn bare_clause_of(
+    function: &AggregateFunction,
+    expr: &Expr,
+) -> Result<ReleaseClause, Refusal> {
     let name = AggregateName::parse(function.func.name()).ok_or_else(|| no_call(expr))?;
     let star = name == AggregateName::Count
         && !function.params.distinct

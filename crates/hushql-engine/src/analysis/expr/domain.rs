@@ -17,11 +17,11 @@ use datafusion::logical_expr::{Expr, Operator};
 
 use super::facts::{Facts, KeySource, is_discrete, rational};
 use super::interval::Interval;
-use super::shape::unit_of;
+use super::shape::{is_time, unit_of};
 use crate::catalog::Domain;
 use crate::functions::{
-    MOST_OF_A_CELL, YEARS, clamp, ends_of_sound, is_sound, only_listed, prunes, snap, sound,
-    temporal_limits, without_nan, without_offset,
+    LAST_MICROSECOND, MOST_OF_A_CELL, YEARS, clamp, ends_of_sound, has_ends, is_sound, only_listed,
+    prunes, snap, sound, temporal_limits, without_nan, without_offset,
 };
 use crate::privacy::{Rational, decimal_text};
 use crate::sql_type::sql_type;
@@ -46,10 +46,10 @@ pub(crate) fn enforced(
     domain: Option<&Domain>,
 ) -> Result<(Expr, Facts), DomainError> {
     let column = without_nan(column, data_type);
-    // Clamped and listed values are sound. Dates are not, because an invalid date must become NULL
-    // instead of an end of the range.
+    // Clamped and listed values are sound. Dates and times are not, because an invalid one must
+    // become NULL instead of an end of the range.
     let column = match domain {
-        Some(_) if temporal_limits(data_type).is_none() => column,
+        Some(_) if !has_ends(data_type) => column,
         Some(_) | None => sound(column, data_type),
     };
     match domain {
@@ -88,6 +88,10 @@ pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainErro
         _ => ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?,
     };
     if value.is_null() {
+        return Err(wrong());
+    }
+    // A leap second is behind the last second of a day.
+    if matches!(value, ScalarValue::Time64Microsecond(Some(time)) if time > LAST_MICROSECOND) {
         return Err(wrong());
     }
     if let (Some((first, last)), Some(point)) = (temporal_limits(data_type), rational(&value))
@@ -209,8 +213,12 @@ fn stepped(
         _ => None,
     };
     if !is_number && scale.is_none() && *data_type != DataType::Float64 {
+        let instead = match is_time(data_type) {
+            true => ": EXTRACT(HOUR FROM x) in a query has keys of its own",
+            false => "",
+        };
         return Err(DomainError(format!(
-            "STEP is for integers, DECIMAL and DOUBLE, not for {}",
+            "STEP is for integers, DECIMAL and DOUBLE, not for {}{instead}",
             sql_type(data_type)
         )));
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchemaRef, ExprSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Cast, InList, Like};
@@ -17,7 +17,9 @@ use num_bigint::BigInt;
 use num_traits::One;
 
 use super::interval::Interval;
-use crate::functions::{cast_value, moved_constant, temporal_limits, ticks_a_day};
+use crate::functions::{
+    LAST_MICROSECOND, cast_value, moved_constant, temporal_limits, ticks_a_day,
+};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
@@ -323,7 +325,11 @@ pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
 
 /// True if neighbouring values of a type differ by one unit of its range.
 pub(crate) fn is_discrete(data_type: &DataType) -> bool {
-    data_type.is_integer() || matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
+    data_type.is_integer()
+        || matches!(
+            data_type,
+            DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(TimeUnit::Microsecond)
+        )
 }
 
 /// True if a type has no time zone.
@@ -349,6 +355,7 @@ pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
             let (lo, hi) = temporal_limits(data_type)?;
             integers(lo.into(), hi.into())
         }
+        DataType::Time64(TimeUnit::Microsecond) => integers(0, LAST_MICROSECOND.into()),
         _ => None,
     }
 }
@@ -377,7 +384,8 @@ pub(crate) fn rational(value: &ScalarValue) -> Option<Rational> {
         | ScalarValue::TimestampSecond(Some(v), _)
         | ScalarValue::TimestampMillisecond(Some(v), _)
         | ScalarValue::TimestampMicrosecond(Some(v), _)
-        | ScalarValue::TimestampNanosecond(Some(v), _) => integer((*v).into()),
+        | ScalarValue::TimestampNanosecond(Some(v), _)
+        | ScalarValue::Time64Microsecond(Some(v)) => integer((*v).into()),
         ScalarValue::UInt8(Some(v)) => integer((*v).into()),
         ScalarValue::UInt16(Some(v)) => integer((*v).into()),
         ScalarValue::UInt32(Some(v)) => integer((*v).into()),

@@ -22,11 +22,11 @@ use super::looked_up::looked_up;
 use super::magnitude::magnitude;
 use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
 use super::rounding::{bucket, rounded};
-use super::times_of_day::{is_time, time_part};
+use super::times_of_day::time_part;
 use crate::analysis::expr::interval_ends::below_release;
 use crate::analysis::expr::shape::{
-    MakeTotal, Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of,
-    union,
+    MakeTotal, Total, castable, is_string, is_temporal, is_time, not_allowed, partial, readable,
+    type_of, union,
 };
 use crate::functions::{
     Classes, LabelFormat, Stride, checked_abs, interval_end, is_clamp, is_date_bin, is_date_diff,

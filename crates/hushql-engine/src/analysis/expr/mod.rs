@@ -16,8 +16,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{
-    Total, castable, is_string, is_temporal, no_operator, no_value, not_allowed, partial, readable,
-    to_fit, type_of, union, widens,
+    Total, castable, is_string, is_temporal, is_time, may_cast, no_operator, no_value, not_allowed,
+    partial, readable, to_fit, type_of, union, widens,
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
@@ -31,7 +31,7 @@ use image::with_image;
 use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, nearest, with_slack};
 use periods::days;
-use times_of_day::{constant_time, is_time};
+use times_of_day::constant_time;
 use unlisted_constants::{check_listed, in_range, literal};
 
 pub(crate) mod aggregate_call;
@@ -505,8 +505,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     // Numbers of more than 38 digits are exact, and can only be compared.
     let widens_exactly = matches!(to, DataType::Decimal256(..))
         && (matches!(inner.expr, Expr::Literal(..)) || holds_exactly(to, &from));
-    if !castable(&from)
-        || !(castable(to) || widens_exactly)
+    if !(may_cast(&from, to) || castable(&from) && widens_exactly)
         || !arrow::compute::can_cast_types(&from, to)
     {
         return Err(not_allowed(

@@ -3,13 +3,15 @@
 use super::facts::Scope;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, HashSet, ScalarValue};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::common::{DFSchema, DFSchemaRef, HashSet, ScalarValue};
+use datafusion::logical_expr::expr::{Between, Cast, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::analysis::expr::facts::{Facts, KeySource, constant, decimal_unit, type_range};
+use crate::analysis::expr::facts::{
+    Facts, KeySource, constant, decimal_unit, same_column, type_range,
+};
 use crate::analysis::expr::interval::Interval;
 use crate::bind::quoting::as_sql;
 use crate::functions::{YEARS, in_values_words, is_without_offset};
@@ -47,9 +49,62 @@ pub(crate) fn parts_of(expr: &Expr) -> usize {
 /// An expression as SQL, for display.
 pub(crate) fn readable(expr: &Expr) -> String {
     // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside.
-    let expr = &without_casts_of_text(expr);
+    let expr = &without_casts_beside_decimals(&without_casts_of_text(expr));
     let text = as_sql(expr).unwrap_or_else(|_| expr.human_display().to_string());
     in_values_words(&text)
+}
+
+/// An expression over these columns as SQL, for display, without casts of columns that keep their
+/// values: the planner adds them where numbers of two types meet.
+pub(crate) fn readable_over(expr: &Expr, schema: &DFSchemaRef) -> String {
+    let number = |of: &DataType| of.is_integer() || of.is_decimal();
+    let uncast = |side: &Expr| {
+        let Expr::Cast(cast) = side else { return None };
+        let (column, _) = same_column(side, schema)?;
+        let own = cast.expr.get_type(schema.as_ref()).ok()?;
+        (number(cast.field.data_type()) && number(&own)).then(|| Expr::Column(column.clone()))
+    };
+    readable(&with_operands(expr, &uncast))
+}
+
+/// The expression without the casts of BIGINT to a decimal that the planner adds beside a number
+/// with a point: 20 digits before the point hold every BIGINT, and nobody writes them.
+fn without_casts_beside_decimals(expr: &Expr) -> Expr {
+    const DIGITS_OF_BIGINT: i16 = 20;
+    with_operands(expr, &|side| {
+        let Expr::Cast(cast) = side else { return None };
+        let DataType::Decimal128(digits, scale) = cast.field.data_type() else { return None };
+        let is_added = i16::from(*digits) - i16::from(*scale) == DIGITS_OF_BIGINT;
+        // A number with a point is a cast of its digits.
+        let is_number = matches!(cast.expr.as_ref(), Expr::Literal(value, _)
+            if is_string(&value.data_type()));
+        (is_added && !is_number).then(|| cast.expr.as_ref().clone())
+    })
+}
+
+/// The expression with other operands in its comparisons and sums, where `other` has one.
+fn with_operands(expr: &Expr, other: &dyn Fn(&Expr) -> Option<Expr>) -> Expr {
+    let replaced = |side: &Expr| Box::new(other(side).unwrap_or_else(|| side.clone()));
+    let written = expr.clone().transform_up(|e| {
+        if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &e {
+            // Casts decide what a division means.
+            if *op == Operator::Divide || *op == Operator::Modulo {
+                return Ok(Transformed::no(e));
+            }
+            let binary = BinaryExpr::new(replaced(left), *op, replaced(right));
+            return Ok(Transformed::yes(Expr::BinaryExpr(binary)));
+        }
+        if let Expr::Between(Between { expr, negated, low, high }) = &e {
+            let between = Between::new(replaced(expr), *negated, low.clone(), high.clone());
+            return Ok(Transformed::yes(Expr::Between(between)));
+        }
+        if let Expr::InList(InList { expr, list, negated }) = &e {
+            let list = InList::new(replaced(expr), list.clone(), *negated);
+            return Ok(Transformed::yes(Expr::InList(list)));
+        }
+        Ok(Transformed::no(e))
+    });
+    written.map_or_else(|_| expr.clone(), |written| written.data)
 }
 
 /// The expression without two things that the planner adds: casts of literal texts between text
@@ -171,6 +226,18 @@ pub(crate) fn union(branches: &[Facts]) -> Facts {
 
 pub(crate) fn is_string(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether casts between these types have been reviewed. A time of the day is a text, and no
+/// number.
+pub(crate) fn may_cast(from: &DataType, to: &DataType) -> bool {
+    let is_time_as_text = is_time(from) && is_string(to);
+    is_time_as_text || (castable(from) && castable(to))
+}
+
+/// True for the times of the day that files and literals have.
+pub(crate) fn is_time(data_type: &DataType) -> bool {
+    *data_type == DataType::Time64(TimeUnit::Microsecond)
 }
 
 /// Whether casts of this type have been reviewed.

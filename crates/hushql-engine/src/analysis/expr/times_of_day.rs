@@ -7,7 +7,7 @@
 //! EXTRACT(HOUR FROM at)       a public key from 0 to 23
 //! ```
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
@@ -17,11 +17,6 @@ use super::unlisted_constants::literal;
 use crate::analysis::expr::shape::{Total, is_string, no_value, readable};
 use crate::functions::{LAST_MICROSECOND, cast_value};
 use crate::refusal::{Reason, Refusal};
-
-/// True for the times of the day that files and literals have.
-pub(super) fn is_time(data_type: &DataType) -> bool {
-    *data_type == DataType::Time64(TimeUnit::Microsecond)
-}
 
 /// A constant time of the day, which lies within one.
 pub(super) fn constant_time(

@@ -11,10 +11,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion::common::{Column, ScalarValue};
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr};
 
 use super::group_keys::{keys_of, keys_together};
+use super::joined_keys::joined_keys;
 use super::key_image::joint_keys;
 use super::of_column::with_known_keys;
 use super::public_row_keys::Together;
@@ -42,9 +44,76 @@ pub(crate) fn keys_that_occur(
     let mut known = keys_together(aggregate, flow, sources.tables);
     // If a δ asks for the groups in the data, nothing is computed.
     if !asked.states_delta {
+        let joined = joined(aggregate, groups, flow, sources.lookups, sources.tables);
+        let is_within = |one: &Together, other: &Together| {
+            one.columns.iter().all(|place| other.columns.contains(place))
+        };
+        known.retain(|one| !joined.iter().any(|other| is_within(one, other)));
+        let is_apart = |one: &Together| {
+            let shares =
+                |other: &Together| other.columns.iter().any(|place| one.columns.contains(place));
+            !known.iter().any(shares)
+        };
+        let joined: Vec<Together> = joined.into_iter().filter(is_apart).collect();
+        known.extend(joined);
         known.extend(jointly(aggregate, groups, &known, flow, sources.lookups, sources.tables));
     }
     known
+}
+
+/// Leaves out the keys of each group that no combination has.
+pub(crate) fn leave_out_keys(groups: &mut [Group], together: &[Together], lookups: &Lookups) {
+    for one in together {
+        for (i, place) in one.columns.iter().enumerate() {
+            let Some(group) = groups.get_mut(*place) else { continue };
+            let Ok(keys) = keys_of(group, None, lookups) else { continue };
+            let occurring: HashSet<&ScalarValue> =
+                one.rows.iter().filter_map(|row| row.get(i)).collect();
+            let left: Vec<ScalarValue> =
+                keys.iter().filter(|key| occurring.contains(key)).cloned().collect();
+            if !left.is_empty() && left.len() < keys.len() {
+                group.passing = Some(left);
+            }
+        }
+    }
+}
+
+/// The combinations of keys that conditions connect with public rows.
+fn joined(
+    aggregate: &Aggregate,
+    groups: &[Group],
+    flow: &PrivateRelation,
+    lookups: &Lookups,
+    tables: &dyn Tables,
+) -> Vec<Together> {
+    let keys = |place: usize| keys_of(groups.get(place)?, None, lookups).ok();
+    let mut places = Vec::new();
+    let (mut written, mut own) = (Vec::new(), Vec::new());
+    for (place, expr) in aggregate.group_expr.iter().enumerate() {
+        let Some(keys) = keys(place) else { continue };
+        let Some(first) = keys.first() else { continue };
+        places.push(place);
+        written.push(expr.clone());
+        own.push((first.data_type(), keys.iter().any(ScalarValue::is_null)));
+    }
+    let (scope, traces) = (flow.scope.clone(), flow.traces.clone());
+    let SiblingRows { exprs, scope, traces } =
+        SiblingRows { exprs: written, scope, traces }.at_the_bottom();
+    let exprs = exprs.into_iter().zip(&own).map(|(expr, (_, has_null))| (expr, *has_null));
+    let exprs: BTreeMap<usize, (Expr, bool)> = exprs.enumerate().collect();
+    let found = joined_keys(&exprs, &scope, &traces, tables).into_iter().filter_map(|joined| {
+        let types: Vec<&DataType> =
+            joined.places.iter().filter_map(|i| own.get(*i)).map(|(own, _)| own).collect();
+        let typed = |row: Vec<ScalarValue>| {
+            let values = row.iter().zip(&types);
+            let values = values.map(|(value, to)| key_in_calendar(value.cast_to(to).ok()?));
+            values.collect::<Option<Vec<_>>>()
+        };
+        let rows = joined.rows.into_iter().map(typed).collect::<Option<Vec<_>>>()?;
+        let columns = joined.places.iter().filter_map(|i| places.get(*i)).copied().collect();
+        Some(Together { columns, rows })
+    });
+    found.collect()
 }
 
 /// The same for keys that `known` does not cover.

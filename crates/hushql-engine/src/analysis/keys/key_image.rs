@@ -199,15 +199,15 @@ fn columns_of(
 }
 
 /// Values of a column that tell expressions apart.
-struct Told<'a> {
-    atom: Atom,
+pub(super) struct Told<'a> {
+    pub(super) atom: Atom,
     /// The conditions on the column that these values do not decide.
-    left_out: Vec<&'a Expr>,
+    pub(super) left_out: Vec<&'a Expr>,
 }
 
 /// Chooses values of a column: at least one for each result of the expressions, and of as many
 /// conditions as possible.
-fn told<'a>(
+pub(super) fn told<'a>(
     column: &Column,
     exprs: &[Expr],
     about: &[&'a Expr],
@@ -416,7 +416,7 @@ pub(crate) fn never_holds(condition: &Expr, scope: &Scope, tables: &dyn Tables) 
 ///
 /// In the accepted years, the text of a timestamp begins with the text of its date. No bound relies
 /// on it: a row whose key is not among the keys belongs to no group.
-fn by_day(expr: &Expr, scope: &Scope) -> Expr {
+pub(super) fn by_day(expr: &Expr, scope: &Scope) -> Expr {
     const DATE: i64 = 10;
     let rewritten = expr.clone().transform_up(|part| {
         let Expr::ScalarFunction(call) = &part else { return Ok(Transformed::no(part)) };
@@ -457,7 +457,7 @@ fn whole(expr: &Expr) -> Option<i64> {
 
 /// The atoms of an expression; `None` if a column has too many values, and so do all expressions
 /// that enclose it.
-fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
+pub(super) fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
     if let Expr::Alias(alias) = expr {
         return atoms_of(&alias.expr, scope);
     }

@@ -12,6 +12,9 @@ pub(crate) mod default_delta;
 pub(crate) mod equal;
 pub(crate) mod grain;
 pub(crate) mod group_keys;
+pub(crate) mod implied_equalities;
+pub(crate) mod joined_keys;
+pub(crate) mod joined_rows;
 pub(crate) mod key_combinations;
 pub(crate) mod key_image;
 pub(crate) mod matched_rows;
@@ -33,6 +36,7 @@ use self::public_row_keys::Together;
 use super::expr::domain::typed;
 use super::expr::facts::{Facts, KeySource, rational};
 use super::expr::periods::undeclared;
+use super::expr::shape::is_time;
 use crate::dialect::Literal;
 use crate::refusal::{Reason, Refusal, nearest};
 use crate::sql_type::sql_type;
@@ -218,12 +222,18 @@ fn unknown(facts: &Facts, clause: &str, data_type: &DataType, candidates: bool) 
     let list = match data_type {
         DataType::Boolean => "(TRUE, FALSE)",
         DataType::Date32 | DataType::Timestamp(..) => "('2025-01-01', '2025-01-02')",
+        DataType::Time32(_) | DataType::Time64(_) => "('08:00', '12:00')",
         number if number.is_numeric() => "(1, 2)",
         _ => "('a', 'b')",
     };
     // Floats are keys only on the ticks of a declared domain.
     let (key, domain) = if data_type.is_floating() {
         (format!("CAST({clause} AS BIGINT)"), "BETWEEN (lo, hi) STEP s".to_owned())
+    } else if is_time(data_type) && !candidates {
+        (
+            format!("EXTRACT(HOUR FROM {clause}), which needs no list, or GROUP BY {clause}"),
+            format!("IN {list}"),
+        )
     } else {
         (clause.to_owned(), format!("IN {list}"))
     };

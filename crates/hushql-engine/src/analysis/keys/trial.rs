@@ -279,7 +279,7 @@ pub(super) fn makes_texts(expr: &Expr) -> bool {
 }
 
 /// True if the value of an expression is not known while the query is planned.
-pub(super) fn is_late(expr: &Expr) -> bool {
+pub(crate) fn is_late(expr: &Expr) -> bool {
     expr.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if is_late_value(&call.func))))
         .unwrap_or(true)
 }

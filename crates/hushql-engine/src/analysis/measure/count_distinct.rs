@@ -50,6 +50,7 @@ pub(crate) fn distinct(
         | DataType::Date32
         | DataType::Date64
         | DataType::Timestamp(..)
+        | DataType::Time64(_)
         | DataType::Decimal128(..) => {}
         float if float.is_floating() && argument.is_listed => {}
         float if float.is_floating() => {

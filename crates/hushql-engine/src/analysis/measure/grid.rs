@@ -136,7 +136,7 @@ fn too_wide(text: &str, magnitude: &Rational, remedy: &str) -> NotAnalyzed {
 
 fn without_range(text: &str, message: String, remedy: &str) -> NotAnalyzed {
     let refusal = Refusal::new(Reason::NoRange, text, message, remedy);
-    NotAnalyzed::NoRange(NoRange { release: None, refusal })
+    NotAnalyzed::NoRange(NoRange { call: None, refusal })
 }
 
 pub(crate) fn too_large(text: &str) -> Refusal {

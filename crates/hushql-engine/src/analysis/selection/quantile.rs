@@ -15,7 +15,7 @@ use num_traits::{One, Signed, ToPrimitive};
 use super::by_rank::{ScoredAxis, line_choice, place_column};
 use crate::analysis::call::Call;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
-use crate::analysis::expr::shape::is_temporal;
+use crate::analysis::expr::shape::{is_temporal, is_time};
 use crate::analysis::expr::total;
 use crate::analysis::measure::choice::{CandidateAxis, LineScore};
 use crate::analysis::measure::grid::{no_range, on_grid, per_row, too_large};
@@ -93,13 +93,16 @@ pub(crate) fn quantile(
     Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 
-/// Removes a cast of integers to floats, which the planner adds to arguments. The integers
-/// themselves are better candidates.
+/// Removes a cast of integers or decimals to floats, which the planner adds to arguments. The
+/// numbers themselves are better candidates: they have no more digits than their type.
 fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
     match expr {
         Expr::Cast(cast)
             if *cast.field.data_type() == DataType::Float64
-                && cast.expr.get_type(&scope.schema).is_ok_and(|t| t.is_integer()) =>
+                && cast
+                    .expr
+                    .get_type(&scope.schema)
+                    .is_ok_and(|own| own.is_integer() || own.is_decimal()) =>
         {
             &cast.expr
         }
@@ -143,7 +146,7 @@ fn line_of(
     if let Some(KeySource::Ticks(ticks)) = &facts.keys {
         return Ok((*ticks, AxisPlace::Tick(*ticks)));
     }
-    let temporal = is_temporal(data_type);
+    let temporal = is_temporal(data_type) || is_time(data_type);
     if !temporal && !data_type.is_numeric() {
         return Err(Refusal::new(
             Reason::Operand,
@@ -152,11 +155,11 @@ fn line_of(
                 "values of type {} have no order that a quantile could use",
                 sql_type(data_type)
             ),
-            "a number, date or timestamp",
+            "a number, date, time or timestamp",
         )
         .into());
     }
-    // Dates and timestamps are scored as integers.
+    // Dates, times and timestamps are scored as integers.
     let grid_type = if temporal { DataType::Int64 } else { data_type.clone() };
     let range = facts.range.clone();
     let argument = Argument {

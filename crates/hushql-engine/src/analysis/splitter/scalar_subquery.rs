@@ -31,6 +31,7 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_part};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::analysis::splitter::{Splitter, has_marker};
+use crate::dialect::{MechanismName, ReleaseClause};
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
 
@@ -119,7 +120,13 @@ impl Splitter<'_> {
     /// True if a plan names a release, or is one in plain SQL: an aggregate without GROUP BY in a
     /// statement that names no mechanism.
     fn is_release(&self, plan: &LogicalPlan) -> bool {
-        has_marker(plan) || self.context.bound.releases().is_empty() && is_of_all_rows(plan)
+        // Releases whose bounds are found in plain SQL name no mechanism either.
+        let is_plain = |clause: &ReleaseClause| {
+            let marked = clause.mechanism == MechanismName::Default || clause.finding.is_some();
+            marked && clause.grouping.is_none()
+        };
+        let plain = self.context.bound.releases().iter().all(is_plain);
+        has_marker(plan) || plain && is_of_all_rows(plan)
     }
 
     /// A released value that is drawn before the rows are read that use it.

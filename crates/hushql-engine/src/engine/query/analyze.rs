@@ -10,7 +10,7 @@ use datafusion::execution::SessionState;
 
 use super::bind_query::BoundQuery;
 use super::declared::DeclaredState;
-use crate::analysis::{Analysis, Lookups, analyze};
+use crate::analysis::{Analysis, Lookups, analyze, analyze_as_written};
 use crate::bind::Bound;
 use crate::catalog::Table;
 use crate::dialect::ColumnName;
@@ -41,8 +41,12 @@ impl Session {
         let BoundQuery { bound, sources, views, range_of, declared } = query;
         let (lookups, looked_up) = self.look_up(&bound, &declared, state)?;
         let tables = PlannedTables { sources: &sources, catalog: &declared.catalog, state };
-        let analysis = analyze(&bound, &declared.catalog, &lookups, &tables)
-            .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
+        let analyzed = match self.declared_bounds {
+            false => analyze(&bound, &declared.catalog, &lookups, &tables),
+            true => analyze_as_written(&bound, &declared.catalog, &lookups, &tables),
+        };
+        let analysis =
+            analyzed.map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         self.inner.resources.check_keys(&analysis)?;
         let is_timeless = bound.is_timeless();
         Ok(Analyzed { analysis, looked_up, range_of, is_timeless, declared })

@@ -56,7 +56,9 @@ impl Session {
         query: &QueryStatement,
         quoted: Option<&Quote>,
     ) -> Option<Answer> {
-        let repeat = self.inner.repeats.of(&self.analyst, &query.text)?;
+        // Where bounds must be declared, a question that finds some is refused.
+        let repeats = Some(&self.inner.repeats).filter(|_| !self.declared_bounds)?;
+        let repeat = repeats.of(&self.analyst, &query.text)?;
         let is_quoted = quoted.is_none_or(|quoted| quoted.schema == repeat.answer.schema());
         if repeat.query != *query || !is_quoted {
             return None;

@@ -27,6 +27,8 @@ pub(super) fn on_a_public_row(error: &DataFusionError) -> Option<Refusal> {
         }
         _ => return None,
     };
+    // The class of an error that another one holds.
+    let why = why.strip_prefix("Execution error: ").unwrap_or(&why);
     let message = format!("this fails on a public row: {why}");
     Some(Refusal::new(Reason::Partial, "", message, hint))
 }

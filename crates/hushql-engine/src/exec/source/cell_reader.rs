@@ -31,6 +31,10 @@ pub(super) const DECIMAL: &str = "decimal";
 /// The option that says how dates are written.
 pub(super) const DATE_FORMAT: &str = "date_format";
 
+/// Words that writers use for a missing value.
+pub(super) const MISSING: [&str; 13] =
+    ["NA", "N/A", "n/a", "na", "NULL", "null", "NaN", "nan", "None", r"\N", "#N/A", ".", "-"];
+
 /// The most digits of a whole number that is written with an exponent. A BIGINT has 19, and a
 /// DECIMAL 38.
 const MOST_DIGITS: usize = 40;
@@ -144,7 +148,8 @@ impl CellReader {
                 Some(date) => CellKind::Formatted(date.clone()),
                 None => CellKind::Moment,
             },
-            whole if whole.is_integer() || *whole == DataType::Boolean => CellKind::Whole { comma },
+            DataType::Boolean | DataType::Decimal128(_, 0) => CellKind::Whole { comma },
+            whole if whole.is_integer() => CellKind::Whole { comma },
             number if number.is_numeric() && comma => CellKind::WithComma,
             _ => CellKind::Plain,
         };

@@ -216,12 +216,13 @@ impl OpenFiles {
             return Err(Error::catalog(format!("`{location}` was changed while it was verified")));
         }
         let Stamp { device, inode, size, modified_nanos, changed_nanos } = held.stamp();
+        let (device, changed_nanos) = (Some(device), Some(changed_nanos));
         Ok(Fingerprint {
-            device: Some(device),
+            device,
             inode,
             size,
             modified_nanos,
-            changed_nanos: Some(changed_nanos),
+            changed_nanos,
             sha256,
             files: None,
             over_lines: false,
@@ -526,8 +527,7 @@ fn read_as(
     is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
-/// Whether the folder exists, or the environment has the credentials for the store. No file or
-/// object is looked at.
+/// Whether the folder exists, or the environment has the store's credentials. No file is opened.
 fn is_there(location: &str) -> bool {
     match StoreLocation::new(location) {
         Some(place) => has_client(&place),

@@ -27,7 +27,7 @@ use super::column_type::column_type;
 use super::compressed::{COMPRESSION, Compression};
 use super::csv_format::{COMMENT, DELIMITER, ESCAPE, HEADER, QUOTE, is_true};
 use super::file_columns::{
-    CONTENT_HASH, columns_of, common_columns, is_read_as, plain_columns, shape,
+    CONTENT_HASH, STRICT, columns_of, common_columns, is_read_as, plain_columns, shape,
 };
 use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
@@ -35,7 +35,7 @@ use super::foreign_files::refuse_foreign;
 use super::json_columns::{INFERRED_ROWS, JsonKeys};
 use super::lenient::TextFormat;
 use super::line_breaks::{LINE_BREAKS, LineBreaks};
-use super::location::{Scheme, StoreLocation};
+use super::location::{Scheme, StoreLocation, local_path};
 use super::managed_locations::managing;
 use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{IS_BUILT_IN, list};
@@ -66,6 +66,8 @@ pub(crate) struct WrittenTable<'a> {
 /// [`Error::Catalog`] when a file is missing, empty or not in its format, or files differ in their
 /// columns.
 pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
+    let path = local_path(written.location)?;
+    let written = &WrittenTable { location: &path, ..*written };
     let WrittenTable { name, format, location, options, .. } = *written;
     let mut known = BTreeMap::new();
     for (key, value) in options {
@@ -82,7 +84,9 @@ pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
     if let (FileFormat::Csv, true) = (format, is_tab_separated(location)) {
         known.entry(DELIMITER.to_owned()).or_insert_with(|| r"\t".to_owned());
     }
-    is_true(known.get(CONTENT_HASH), CONTENT_HASH, false)?;
+    for option in [CONTENT_HASH, STRICT] {
+        is_true(known.get(option), option, false)?;
+    }
     LineBreaks::of_options(&known)?;
     shape(format, &known)?;
     let (location, files, columns) = match located(location)? {
@@ -119,9 +123,10 @@ fn options_of(format: FileFormat) -> &'static [&'static str] {
             LINE_BREAKS,
             COMPRESSION,
             CONTENT_HASH,
+            STRICT,
         ],
-        FileFormat::Json => &[LINE_BREAKS, COMPRESSION, CONTENT_HASH],
-        FileFormat::Parquet | FileFormat::Arrow => &[CONTENT_HASH],
+        FileFormat::Json => &[LINE_BREAKS, COMPRESSION, CONTENT_HASH, STRICT],
+        FileFormat::Parquet | FileFormat::Arrow => &[CONTENT_HASH, STRICT],
     }
 }
 

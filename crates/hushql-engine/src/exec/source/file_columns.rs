@@ -31,7 +31,8 @@ use super::foreign_files::refuse_foreign;
 use super::json_columns::{INFERRED_ROWS, JsonKeys, OFFSETS};
 use super::lenient::TextFormat;
 use super::open_files::{Chunks, FileReader, OpenFile};
-use super::unreadable_files::{known_in_arrow, known_in_parquet, wrong_format};
+use super::struct_columns::without_structs;
+use super::unreadable_files::{known_in_arrow, known_in_parquet, not_in, wrong_format};
 use crate::catalog::{Column, FileFormat, Source, Table};
 use crate::error::Error;
 use crate::functions::{UUID, counts_as_whole, declared_type, has_offset, widens};
@@ -49,6 +50,22 @@ pub(crate) fn hashes_content(options: &BTreeMap<String, String>) -> bool {
 /// Whether the owner lets the file change without a declaration.
 pub(crate) fn may_change(options: &BTreeMap<String, String>) -> bool {
     options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("false"))
+}
+
+/// The option that says whether declarations of the table refuse what is not read as declared.
+pub(super) const STRICT: &str = "strict";
+
+/// Whether declarations of the table refuse what is not read as declared.
+pub(crate) fn is_strict(options: &BTreeMap<String, String>) -> bool {
+    options.get(STRICT).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// Makes a table strict, or ends that.
+pub(crate) fn set_strict(options: &mut BTreeMap<String, String>, strict: bool) {
+    match strict {
+        true => drop(options.insert(STRICT.to_owned(), true.to_string())),
+        false => drop(options.remove(STRICT)),
+    }
 }
 
 /// Where the metadata of an Arrow column name a type beyond Arrow's own, and the name for UUIDs.
@@ -128,9 +145,7 @@ fn schema_of(
     shape: &TextFormat,
     shown: &str,
 ) -> Result<SchemaRef, Error> {
-    let wrong = |e: arrow::error::ArrowError| {
-        Error::catalog_from(format!("{shown} is not a {format} file"), e)
-    };
+    let wrong = |e: arrow::error::ArrowError| Error::catalog_from(not_in(shown, format), e);
     let read = |e| Error::catalog_from(format!("{shown} cannot be read"), e);
     let schema = match (format, shape) {
         (FileFormat::Parquet, _) => {
@@ -174,9 +189,14 @@ fn schema_of(
             keys.columns(shown)?
         }
     };
-    if matches!(format, FileFormat::Parquet | FileFormat::Arrow) {
-        held.stored.get_or_init(|| Arc::clone(&schema));
+    if let FileFormat::Csv | FileFormat::Json = format {
+        return checked(&schema, format, shown);
     }
+    let (schema, structs) = without_structs(&schema);
+    if let Some(structs) = structs {
+        held.structs.get_or_init(|| structs);
+    }
+    held.stored.get_or_init(|| Arc::clone(&schema));
     checked(&schema, format, shown)
 }
 
@@ -212,7 +232,7 @@ fn checked(schema: &SchemaRef, format: FileFormat, shown: &str) -> Result<Schema
     if schema.fields().is_empty()
         || schema.fields().iter().any(|f| f.name().chars().any(char::is_control))
     {
-        return Err(Error::catalog(format!("{shown} is not a {format} file")));
+        return Err(Error::catalog(not_in(shown, format)));
     }
     let fields: Vec<_> = schema.fields().iter().map(|f| plain(f, format)).collect();
     Ok(Arc::new(Schema::new(fields)))
@@ -275,7 +295,7 @@ pub(super) fn common_columns(
         }
     }
     sample.has_rows(&a_file)?;
-    let wrong = |e| Error::catalog_from(format!("{a_file} is not a {format} file"), e);
+    let wrong = |e| Error::catalog_from(not_in(&a_file, format), e);
     let found = inferred(&sample.text, csv).map_err(wrong)?;
     if let Some((first, _)) = files.first() {
         first.stored.get_or_init(|| with_offsets(&found, &sample.text));
@@ -357,12 +377,12 @@ impl Sample {
                 true => self.write(&record, format)?,
                 // Without a first line, the number of columns is unknown.
                 false if self.rows == 0 => {
-                    self.open = (!is_closed).then(|| lines.number());
+                    self.open = (!is_closed).then(|| lines.first_line());
                     return Ok(());
                 }
                 false if is_record => {}
                 false => {
-                    let number = lines.number();
+                    let number = lines.first_line();
                     self.misfit.get_or_insert((number, record.len()));
                     if !is_closed {
                         self.open.get_or_insert(number);

@@ -140,6 +140,7 @@ struct FolderWalk<'a> {
 
 /// Where a folder is: its name below the first folder and the number of folders between them, its
 /// positions in the pattern, and the table in a folder above it.
+#[derive(Clone, Copy)]
 struct WalkPosition<'a> {
     prefix: &'a [u8],
     at: &'a [usize],

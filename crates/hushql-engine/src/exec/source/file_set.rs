@@ -17,7 +17,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::file_discovery::{FoundFile, Selected, walk};
-use super::location::StoreLocation;
+use super::location::{StoreLocation, percent_decoded};
 use super::managed_files::TableFormat;
 use super::open_files::{HeldFiles, OpenFile, Stamp};
 use super::remote::{FoundObject, list};
@@ -196,29 +196,9 @@ fn pairs(name: &[u8]) -> Vec<(String, Option<String>)> {
     let pair = |part: &[u8]| {
         let at = part.iter().position(|byte| *byte == b'=')?;
         let (key, value) = part.split_at_checked(at)?;
-        Some((unescaped(key)?, unescaped(value.get(1..)?)))
+        Some((percent_decoded(key)?, percent_decoded(value.get(1..)?)))
     };
     parts.into_iter().filter_map(pair).collect()
-}
-
-/// Decodes a part of a name, in which Hive writes some bytes as `%20`.
-fn unescaped(part: &[u8]) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = part;
-    while let [first, behind @ ..] = rest {
-        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
-        match (first, behind) {
-            (b'%', [high, low, behind @ ..]) if digit(high).is_some() && digit(low).is_some() => {
-                bytes.push(digit(high)? * 16 + digit(low)?);
-                rest = behind;
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

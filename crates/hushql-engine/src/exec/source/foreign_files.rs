@@ -28,7 +28,7 @@ const LOOKED_AT: u64 = 1 << 16;
 const COMMENTS: usize = 100;
 
 /// The first bytes of files that are no text, what such a file is, and what to do.
-const FOREIGN: [(&[u8], &str); 13] = [
+const FOREIGN: [(&[u8], &str); 15] = [
     (b"\xff\xfe", UTF_16),
     (b"\xfe\xff", UTF_16),
     (b"BZh", "is compressed with bzip2: expand it, or compress it with gzip or zstd"),
@@ -42,6 +42,8 @@ const FOREIGN: [(&[u8], &str); 13] = [
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd: write OPTIONS ('compression' 'zstd')"),
     (b"PAR1", "is a Parquet file: write STORED AS PARQUET"),
     (b"ARROW1", "is an Arrow file: write STORED AS ARROW"),
+    (b"ORC", "is an ORC file: write its rows as Parquet, as pyarrow does"),
+    (b"Obj\x01", "is an Avro file: write its rows as Parquet, as DuckDB does"),
     (b"SQLite format 3\0", "is an SQLite database: write its tables as CSV or Parquet"),
     (b"%PDF-", "is a PDF document, not a table"),
     GIT_LFS,
@@ -207,6 +209,8 @@ mod tests {
             (b"PK\x03\x04\x14", &[], "ZIP"),
             (b"\x1f\x8b\x08", &[], "'compression' 'gzip'"),
             (b"PAR1\x15", &[], "STORED AS PARQUET"),
+            (b"ORC\x11\x00\x00\n\x06\x12", &[], "ORC file"),
+            (b"Obj\x01\x04\x14avro.codec", &[], "Avro file"),
             (b"version https://git-lfs.github.com/spec/v1\n", &[], "git lfs pull"),
             (b"id,x\r1,a\r2,b\r", &[], "carriage return"),
             (b"id,stra\xdfe\n1,a\n", &[], "not UTF-8"),

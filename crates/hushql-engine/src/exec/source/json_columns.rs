@@ -112,7 +112,7 @@ impl JsonKeys {
             {
                 left = left.map(|left| left - 1);
                 let object = read_object(line);
-                let number = lines.number();
+                let number = lines.first_line();
                 match object {
                     Some(object) => found.add(&object, number),
                     None => drop(found.misfit.get_or_insert(number)),

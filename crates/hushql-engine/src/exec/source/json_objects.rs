@@ -60,7 +60,8 @@ impl<'a> WrittenValues<'a> {
 /// The values of an object as it has them.
 pub(super) fn written_values(object: &[u8]) -> WrittenValues<'_> {
     let (mut depth, mut string, mut from) = (0_usize, StringState::default(), 0);
-    let (mut name, mut found): (&[u8], Vec<(&[u8], &[u8])>) = (&[], Vec::new());
+    let mut name: &[u8] = &[];
+    let mut found = Vec::new();
     for (at, byte) in object.iter().enumerate() {
         let was_open = string.is_open;
         string.step(*byte);

@@ -26,6 +26,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use super::cell_reader::{CellFormat, CellReader, ReadCell};
 use super::compressed::Compression;
 use super::csv_format::CsvFormat;
+use super::fitting_types::CellCounts;
 use super::json_objects::{DocumentState, read_object, written_values};
 use super::line_reader::{LineReader, RecordKind};
 use super::open_files::{FileReader, OpenFile};
@@ -174,28 +175,12 @@ impl PartitionStream for LenientFiles {
     }
 }
 
-/// A cell that does not fit the type of its column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UnfitCell {
-    pub(super) line: u64,
-    pub(super) text: String,
-}
-
-/// BatchCounts of the cells of one column.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct CellCounts {
-    /// The cells with a value.
-    pub(super) valid: u64,
-    /// The cells with a text that does not fit the type. Each of them is NULL.
-    pub(super) unfit: u64,
-    /// The first one of those.
-    pub(super) first: Option<UnfitCell>,
-}
-
 /// Cells as text, collected until a batch is full.
 struct TextRows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
+    /// How cells are written.
+    cells: CellFormat,
     readers: Vec<CellReader>,
     /// The cells of the last columns, the same in every row.
     behind: Vec<Option<String>>,
@@ -209,6 +194,7 @@ struct TextRows {
 struct BatchCounts {
     columns: Vec<CellCounts>,
     lines: Vec<u64>,
+    schema: SchemaRef,
 }
 
 impl TextRows {
@@ -216,8 +202,8 @@ impl TextRows {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
         let reader = |field: &FieldRef| CellReader::new(field.data_type(), cells);
         let readers = schema.fields().iter().map(reader).collect();
-        let (schema, behind) = (Arc::clone(schema), Vec::new());
-        Self { schema, columns, readers, behind, len: 0, bytes: 0, counts: None }
+        let (schema, cells, behind) = (Arc::clone(schema), cells.clone(), Vec::new());
+        Self { schema, columns, cells, readers, behind, len: 0, bytes: 0, counts: None }
     }
 
     /// The number of cells that a row has in the file.
@@ -242,7 +228,7 @@ impl TextRows {
                 Some((cell, ReadCell::Unfit)) => {
                     column.append_null();
                     if let Some(counts) = &mut self.counts {
-                        counts.unfit(i, line, cell);
+                        counts.unfit(i, line, cell, &self.cells);
                     }
                 }
                 Some((_, ReadCell::Null)) | None => column.append_null(),
@@ -278,26 +264,27 @@ impl TextRows {
 
 impl BatchCounts {
     fn new(schema: &SchemaRef) -> Self {
-        Self { columns: vec![CellCounts::default(); schema.fields().len()], lines: Vec::new() }
+        let columns = vec![CellCounts::default(); schema.fields().len()];
+        Self { columns, lines: Vec::new(), schema: Arc::clone(schema) }
     }
 
-    /// BatchCounts a cell of a column that does not fit.
-    fn unfit(&mut self, column: usize, line: u64, cell: &str) {
-        let Some(counts) = self.columns.get_mut(column) else { return };
-        counts.unfit = counts.unfit.saturating_add(1);
-        // A cell of this batch that its cast loses may stand before this one.
-        if counts.first.as_ref().is_none_or(|first| line < first.line) {
-            counts.first = Some(UnfitCell { line, text: cell.to_owned() });
-        }
+    /// Counts a cell of a column that does not fit, in this format.
+    fn unfit(&mut self, column: usize, line: u64, cell: &str, cells: &CellFormat) {
+        let both = (self.columns.get_mut(column), self.schema.fields().get(column));
+        let (Some(counts), Some(field)) = both else { return };
+        counts.unfit(line, "line", cell);
+        counts.narrow(field.data_type(), cells, cell);
     }
 
-    /// BatchCounts the cells of a column of a batch, with their texts and values.
+    /// Counts the cells of a column of a batch, with their texts and values.
     fn add(&mut self, column: usize, texts: &ArrayRef, values: &ArrayRef) {
         let (texts, valid) = (texts.as_string::<i32>(), values.len() - values.null_count());
         let lost = texts.iter().enumerate().filter(|(row, _)| values.is_null(*row));
         let lost = lost.filter_map(|(row, text)| Some((*self.lines.get(row)?, text?.to_owned())));
+        // These are texts as they are cast.
+        let usual = CellFormat::default();
         for (line, text) in lost.collect::<Vec<_>>() {
-            self.unfit(column, line, &text);
+            self.unfit(column, line, &text, &usual);
         }
         if let Some(counts) = self.columns.get_mut(column) {
             counts.valid = counts.valid.saturating_add(u64::try_from(valid).unwrap_or(u64::MAX));
@@ -360,7 +347,7 @@ fn csv_rows(
         if !format.read_cells(line, &mut record) || record.len() != rows.own() {
             continue;
         }
-        if rows.push(lines.number(), cells_of(&record)) && !emit(rows.batch()?) {
+        if rows.push(lines.first_line(), cells_of(&record)) && !emit(rows.batch()?) {
             break;
         }
     }
@@ -394,7 +381,7 @@ fn json_rows(
             })
             .collect();
         let cells = cells.iter().map(Option::as_deref);
-        if rows.push(lines.number(), cells) && !emit(rows.batch()?) {
+        if rows.push(lines.first_line(), cells) && !emit(rows.batch()?) {
             break;
         }
     }

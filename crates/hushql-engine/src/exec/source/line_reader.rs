@@ -158,7 +158,7 @@ impl LineReader {
     }
 
     /// The number of the first line of the record that [`LineReader::next`] returned last, from 1.
-    pub(super) fn number(&self) -> u64 {
+    pub(super) fn first_line(&self) -> u64 {
         self.first
     }
 

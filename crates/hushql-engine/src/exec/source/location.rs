@@ -9,6 +9,9 @@
 //! /srv/visits                 →   none: a path
 //! ```
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -109,9 +112,71 @@ impl StoreLocation {
     }
 }
 
+/// The path that a location names: `file:///srv/a` is `/srv/a`, and `~/a` is in the home of the
+/// user who runs the program. Any other location stays as it is.
+///
+/// # Errors
+/// [`Error::Catalog`] for a file of another machine, and if there is no home.
+pub(super) fn local_path(location: &str) -> Result<Cow<'_, str>, Error> {
+    if let Some(below) = location.strip_prefix("~/") {
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        let Some(home) = home.as_deref().and_then(Path::to_str) else {
+            return Err(Error::catalog("the user has no home for `~`: write the whole path"));
+        };
+        return Ok(Cow::Owned(format!("{}/{below}", home.trim_end_matches('/'))));
+    }
+    let Some(rest) = location.strip_prefix("file://") else { return Ok(Cow::Borrowed(location)) };
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    let decoded = percent_decoded(path.as_bytes()).filter(|path| path.starts_with('/'));
+    decoded.map(Cow::Owned).ok_or_else(|| {
+        Error::catalog(format!(
+            "`{location}` is no file of this machine: write 'file:///folder/file', or the path alone"
+        ))
+    })
+}
+
+/// Decodes a text in which some bytes are written as `%20`; `None` if the result is not UTF-8.
+pub(super) fn percent_decoded(part: &[u8]) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = part;
+    while let [first, behind @ ..] = rest {
+        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
+        match (first, behind) {
+            (b'%', [high, low, behind @ ..]) if digit(high).is_some() && digit(low).is_some() => {
+                bytes.push(digit(high)? * 16 + digit(low)?);
+                rest = behind;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_read() {
+        for (location, path) in [
+            ("/srv/a", "/srv/a"),
+            ("a/~/b", "a/~/b"),
+            ("file:///srv/a%20b/*.csv", "/srv/a b/*.csv"),
+            ("file://localhost/srv/a", "/srv/a"),
+            ("s3://b/a", "s3://b/a"),
+        ] {
+            assert_eq!(local_path(location).unwrap(), path);
+        }
+        for location in ["file://host/a", "file://a", "file:///%ff"] {
+            let refused = local_path(location).unwrap_err().to_string();
+            assert!(refused.contains("file:///folder/file"), "{refused}");
+        }
+        let of_home = local_path("~/a/b.csv").unwrap();
+        assert!(of_home.starts_with('/') && of_home.ends_with("/a/b.csv"), "{of_home}");
+    }
 
     #[test]
     fn places_are_read() {

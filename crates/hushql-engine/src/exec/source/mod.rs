@@ -20,6 +20,7 @@ mod external_table;
 mod file_columns;
 mod file_discovery;
 mod file_set;
+mod fitting_types;
 mod foreign_files;
 mod json_columns;
 mod json_objects;
@@ -27,6 +28,7 @@ mod lenient;
 mod line_breaks;
 mod line_reader;
 mod location;
+mod lossy_columns;
 mod managed_files;
 mod managed_locations;
 mod multi_file_scan;
@@ -48,6 +50,7 @@ pub(crate) mod server_location;
 mod server_tables;
 mod skipped_lines;
 mod stored_answer;
+mod struct_columns;
 mod time_units;
 mod unreadable_files;
 mod well_formed;
@@ -73,7 +76,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 pub(crate) use check::{OpenFiles, Reading, register};
 pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written_location};
-pub(crate) use file_columns::{columns_of, hashes_content, may_change};
+pub(crate) use file_columns::{columns_of, hashes_content, is_strict, may_change, set_strict};
 use file_columns::{schema_of_columns, shape_of};
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 use lenient::{LenientFiles, TextFile, TextFormat};
@@ -165,30 +168,38 @@ impl fmt::Debug for FileTable {
 }
 
 impl FileTable {
-    /// The rows of the file, opened and checked, and their number if its footer states it.
-    fn rows(&self) -> datafusion::common::Result<(Arc<dyn TableProvider>, Option<usize>)> {
-        let Source::File { format, location, .. } = &self.table.source else {
+    /// The file, opened and checked.
+    fn held(&self) -> datafusion::common::Result<Arc<OpenFile>> {
+        let Source::File { location, .. } = &self.table.source else {
             return Err(crate::grid::failed());
         };
         self.open.check(&self.table).map_err(|e| DataFusionError::External(Box::new(e)))?;
-        let held = self.open.held(location)?;
+        Ok(self.open.held(location)?)
+    }
+
+    /// The rows of the open file, with its own columns.
+    fn rows(&self, held: &Arc<OpenFile>) -> datafusion::common::Result<Arc<dyn TableProvider>> {
+        let Source::File { format, .. } = &self.table.source else {
+            return Err(crate::grid::failed());
+        };
         let schema = Arc::clone(&self.schema);
-        let known = held.rows.get().copied();
-        let rows = match format {
+        let of_file = || {
+            let stored = as_stored(&schema, held, *format);
+            held.structs.get().map_or_else(|| Arc::clone(&stored), |structs| structs.read(&stored))
+        };
+        match format {
             FileFormat::Parquet => {
                 let reader = ParquetFormat::default().with_options(options_of(&self.table));
-                listing(&held, Arc::new(reader), as_stored(&schema, &held, *format))?
+                listing(held, Arc::new(reader), of_file())
             }
-            FileFormat::Arrow => {
-                listing(&held, Arc::new(ArrowFormat), as_stored(&schema, &held, *format))?
-            }
+            FileFormat::Arrow => listing(held, Arc::new(ArrowFormat), of_file()),
             FileFormat::Csv | FileFormat::Json => {
-                let file = TextFile { held, shape: self.shape.clone(), behind: Vec::new() };
+                let (held, shape) = (Arc::clone(held), self.shape.clone());
+                let file = TextFile { held, shape, behind: Vec::new() };
                 let file = LenientFiles::new(vec![file], Arc::clone(&schema));
-                Arc::new(StreamingTable::try_new(schema, vec![Arc::new(file)])?)
+                Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(file)])?))
             }
-        };
-        Ok((rows, known))
+        }
     }
 }
 
@@ -229,12 +240,22 @@ impl TableProvider for FileTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        let (rows, known) = self.rows()?;
-        let scan = rows.scan(state, projection, filters, limit).await?;
+        let held = self.held()?;
+        let rows = self.rows(&held)?;
+        let columns: Vec<usize> = match projection {
+            Some(projection) => projection.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let needed = held.structs.get().map(|structs| structs.needed(&columns));
+        let scan = rows.scan(state, needed.as_ref().or(projection), filters, limit).await?;
         // Before the charge, the scan of a private table claims no number of rows.
         let may_claim = self.table.is_public() || PaidFor::is_given(state.config());
-        let scan = match known.filter(|_| may_claim) {
-            Some(rows) => with_rows(scan, rows),
+        let scan = match held.rows.get().filter(|_| may_claim) {
+            Some(rows) => with_rows(scan, *rows),
+            None => scan,
+        };
+        let scan = match held.structs.get() {
+            Some(structs) => structs.taken_apart(scan, &columns, &self.schema)?,
             None => scan,
         };
         match projection {
@@ -246,7 +267,7 @@ impl TableProvider for FileTable {
 
 /// An open file as a table that DataFusion reads.
 fn listing(
-    held: &OpenFile,
+    held: &Arc<OpenFile>,
     format: Arc<dyn datafusion::datasource::file_format::FileFormat>,
     schema: SchemaRef,
 ) -> datafusion::common::Result<Arc<dyn TableProvider>> {

@@ -41,6 +41,7 @@ use super::external_table::members;
 use super::file_set::{FileSet, Member};
 use super::lenient::{LenientFiles, TextFile, TextFormat};
 use super::open_files::STORE;
+use super::struct_columns::StructColumns;
 use super::time_units::{as_declared, as_stored};
 use crate::catalog::{FileFormat, Source, Table};
 
@@ -146,28 +147,46 @@ impl ManyFiles {
         projection: Option<&Vec<usize>>,
         groups: usize,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let own = self.table.file_columns().len();
         let mut alike: Vec<(SchemaRef, Vec<&Member>)> = Vec::new();
         for member in &set.members {
             let stored = as_stored(&self.schema, &member.held, format);
-            match alike.iter_mut().find(|(schema, _)| *schema == stored) {
+            let read = match member.held.structs.get() {
+                Some(structs) => structs.read(&stored),
+                None => stored,
+            };
+            match alike.iter_mut().find(|(schema, _)| *schema == read) {
                 Some((_, members)) => members.push(member),
-                None => alike.push((stored, vec![member])),
+                None => alike.push((read, vec![member])),
             }
         }
         let declared = match projection {
             Some(projection) => Arc::new(self.schema.project(projection)?),
             None => self.columns(),
         };
-        let scan = |(stored, members): (SchemaRef, Vec<&Member>)| {
-            let columns = split(&stored, own);
+        let columns: Vec<usize> = match projection {
+            Some(projection) => projection.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let scan = |(read, members): (SchemaRef, Vec<&Member>)| {
+            // Files with the same columns have the same structs.
+            let structs = members.first().and_then(|member| member.held.structs.get());
+            let own = structs.map_or(self.table.file_columns().len(), StructColumns::width);
+            let split = split(&read, own);
             let source: Arc<dyn FileSource> = match format {
-                FileFormat::Arrow => Arc::new(ArrowSource::new_file_source(columns)),
+                FileFormat::Arrow => Arc::new(ArrowSource::new_file_source(split)),
                 FileFormat::Parquet | FileFormat::Csv | FileFormat::Json => Arc::new(
-                    ParquetSource::new(columns).with_table_parquet_options(options_of(&self.table)),
+                    ParquetSource::new(split).with_table_parquet_options(options_of(&self.table)),
                 ),
             };
-            as_declared(self.scan(&members, source, own, projection, groups)?, &declared)
+            let scan = match structs {
+                Some(structs) => {
+                    let needed = structs.needed(&columns);
+                    let scan = self.scan(&members, source, &read, Some(&needed), groups)?;
+                    structs.taken_apart(scan, &columns, &self.schema)?
+                }
+                None => self.scan(&members, source, &read, projection, groups)?,
+            };
+            as_declared(scan, &declared)
         };
         let mut scans = alike.into_iter().map(scan).collect::<Result<Vec<_>>>()?;
         match scans.len() {
@@ -180,10 +199,11 @@ impl ManyFiles {
         &self,
         members: &[&Member],
         source: Arc<dyn FileSource>,
-        own: usize,
+        read: &SchemaRef,
         projection: Option<&Vec<usize>>,
         groups: usize,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let own = self.table.file_columns().len();
         let types: Vec<&DataType> =
             self.schema.fields().iter().skip(own).map(|field| field.data_type()).collect();
         let file = |member: &Member| {
@@ -203,7 +223,7 @@ impl ManyFiles {
             .iter()
             .try_fold(0_usize, |sum, member| sum.checked_add(*member.held.rows.get()?));
         if let Some(rows) = rows {
-            let claimed = Statistics::new_unknown(&self.schema);
+            let claimed = Statistics::new_unknown(read);
             config = config.with_statistics(claimed.with_num_rows(Precision::Inexact(rows)));
         }
         let config = config.with_projection_indices(projection.cloned())?;

@@ -40,6 +40,7 @@ use tokio::task::spawn_blocking;
 
 use super::location::ObjectVersion;
 use super::remote::Object;
+use super::struct_columns::StructColumns;
 use crate::sampler::QueryRng;
 
 /// The store in which DataFusion looks for open files.
@@ -103,8 +104,10 @@ pub(super) struct OpenFile {
     /// The columns that the file itself describes, after they were read.
     pub(super) columns: OnceLock<SchemaRef>,
     /// The columns that the reader of its format yields, with the file's own units and zones of
-    /// moments.
+    /// moments. The fields of structs are columns of their own.
     pub(super) stored: OnceLock<SchemaRef>,
+    /// The columns of a file in which some are structs.
+    pub(super) structs: OnceLock<StructColumns>,
     /// The number of rows in the footer of a Parquet file, after it was read.
     pub(super) rows: OnceLock<usize>,
     /// The number of bytes read so far; bytes that were read twice count twice.
@@ -155,10 +158,10 @@ impl OpenFile {
 
     fn new(number: u64, kept: ByteSource, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let stored = OnceLock::new();
+        let (stored, structs) = (OnceLock::new(), OnceLock::new());
         let read = AtomicU64::new(0);
-        let failed = AtomicBool::new(false);
-        Self { number, path: None, kept, stamp, sha256, columns, stored, rows, read, failed }
+        let (path, failed) = (None, AtomicBool::new(false));
+        Self { number, path, kept, stamp, sha256, columns, stored, structs, rows, read, failed }
     }
 
     /// Its number in the store.

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use arrow::datatypes::DataType;
 
-use super::cell_reader::{CellFormat, DATE_FORMAT, DECIMAL, DateFormat, NULL_VALUE};
+use super::cell_reader::{CellFormat, DATE_FORMAT, DECIMAL, DateFormat, MISSING, NULL_VALUE};
 use super::check::OpenFiles;
 use super::csv_format::CsvFormat;
 use super::external_table::members;
@@ -25,10 +25,6 @@ use super::lenient::TextFormat;
 use super::line_breaks::LineBreaks;
 use super::well_formed::text_files;
 use crate::catalog::{FileFormat, Source, Table, quoted};
-
-/// Words that writers use for a missing value.
-const MISSING: [&str; 13] =
-    ["NA", "N/A", "n/a", "na", "NULL", "null", "NaN", "nan", "None", r"\N", "#N/A", ".", "-"];
 
 /// The formats of dates that are proposed.
 const DATES: [&str; 8] = [

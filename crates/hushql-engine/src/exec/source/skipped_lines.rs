@@ -1,23 +1,26 @@
-//! Counts the lines and cells of text files that are not read, for the owner.
+//! Counts the lines and cells of files that are not read, for the owner.
 //!
-//! In: a table of CSV or JSON files. Out: how many lines are not rows and why, how many have cells
-//! that are not UTF-8, how many cells of each column do not fit its type, and where the first one
-//! of each kind is. All of it depends on private rows, so only the owner may see it, and only in
-//! the answer to the declaration: it is not written to the vault, to the history or to a log.
+//! In: a table of files. Out: how many lines are not rows and why, how many have cells that are not
+//! UTF-8, how many cells of each column do not fit its type, and where the first one of each kind
+//! is. All of it depends on private rows, so only the owner may see it, and only in the answer to
+//! the declaration: it is not written to the vault, to the history or to a log.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 
 use super::check::OpenFiles;
-use super::file_columns::schema_of_columns;
+use super::file_columns::{plain_columns, schema_of_columns};
+use super::fitting_types::CellCounts;
 use super::json_objects::read_object;
-use super::lenient::{CellCounts, TextFormat, count_cells};
+use super::lenient::{TextFormat, count_cells};
+use super::lossy_columns::{count_values, lossy_columns};
 use super::open_files::OpenFile;
 use super::viewed;
-use super::well_formed::text_files;
-use crate::catalog::{Table, Unit, quoted};
+use super::well_formed::read_files;
+use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::sql_type::sql_type;
 use crate::visible;
@@ -73,8 +76,32 @@ impl Unread {
         Self::counted(table, open).unwrap_or_default()
     }
 
+    /// Counts over the files of a strict table, of which everything must be read. This may block.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] for a file that cannot be read, and with the first line and the first
+    /// cells that cannot.
+    pub(crate) fn of_strict(table: &Table, open: &OpenFiles) -> Result<Self, Error> {
+        let name = quoted(&table.name);
+        let Source::File { location, .. } = &table.source else {
+            return Err(Error::catalog(format!("{name} has no files, so it cannot be STRICT")));
+        };
+        let found = Self::counted(table, open).ok_or_else(|| {
+            Error::catalog(format!(
+                "{name} is STRICT, and the files of `{location}` cannot be read"
+            ))
+        })?;
+        match found.text(&table.name) {
+            text if text.is_empty() => Ok(found),
+            text => Err(Error::catalog(format!(
+                "{name} is STRICT, and not all of `{location}` is read as declared{text}; ALTER TABLE {name} DROP STRICT makes NULL of such cells"
+            ))),
+        }
+    }
+
     fn counted(table: &Table, open: &OpenFiles) -> Option<Self> {
-        let all = text_files(table, open)?;
+        let Source::File { format, location, .. } = &table.source else { return None };
+        let all = read_files(table, open)?;
         let columns = table.file_columns();
         let schema = viewed(schema_of_columns(columns).ok()?.as_ref());
         let fields = schema.fields().iter();
@@ -82,17 +109,31 @@ impl Unread {
         let columns = fields
             .map(|(name, data_type)| (name, data_type, CellCounts::default(), String::new()))
             .collect();
-        let is_json = all.iter().any(|(_, shape, _)| matches!(shape, TextFormat::Json { .. }));
-        let mut found = Self { width: schema.fields().len(), is_json, columns, ..Self::default() };
+        let is_json = *format == FileFormat::Json;
+        let width = schema.fields().len();
+        let mut found = Self { width, is_json, columns, ..Self::default() };
+        let mut lossy = BTreeSet::new();
+        if let FileFormat::Parquet | FileFormat::Arrow = format {
+            for (held, shape, _) in &all {
+                plain_columns(held, *format, shape, location).ok()?;
+                lossy.extend(lossy_columns(held, &schema));
+            }
+        }
         for (held, shape, file) in all {
-            found.add(&held, &shape, &file).ok()?;
-            let counts = count_cells(&held, &shape, &schema).ok()?;
-            for ((_, _, all, first), own) in found.columns.iter_mut().zip(counts) {
-                all.valid = all.valid.saturating_add(own.valid);
-                all.unfit = all.unfit.saturating_add(own.unfit);
-                if let (None, Some(_)) = (&all.first, &own.first) {
-                    (all.first, *first) = (own.first, file.clone());
+            let counts = match format {
+                FileFormat::Csv | FileFormat::Json => {
+                    found.add(&held, &shape, &file).ok()?;
+                    count_cells(&held, &shape, &schema).ok()?
                 }
+                FileFormat::Parquet | FileFormat::Arrow => {
+                    count_values(&held, *format, &schema, &lossy).ok()?
+                }
+            };
+            for ((_, _, all, first), own) in found.columns.iter_mut().zip(counts) {
+                if let (None, Some(_)) = (&all.first, &own.first) {
+                    *first = file.clone();
+                }
+                all.add(own);
             }
         }
         Some(found)
@@ -109,7 +150,7 @@ impl Unread {
                 while let Some(line) = lines.next()? {
                     let is_text = std::str::from_utf8(line).is_ok();
                     let is_closed = format.read_cells(line, &mut record);
-                    let number = lines.number();
+                    let number = lines.first_line();
                     self.add_lines(number, lines.lines_of_record(), file);
                     if !is_closed {
                         self.open.add(number, file);
@@ -126,7 +167,7 @@ impl Unread {
             TextFormat::Json { .. } => {
                 while let Some(line) = lines.next()? {
                     let is_object = line.trim_ascii().is_empty() || read_object(line).is_some();
-                    let number = lines.number();
+                    let number = lines.first_line();
                     self.add_lines(number, lines.lines_of_record(), file);
                     if !is_object {
                         self.no_object.add(number, file);
@@ -225,11 +266,7 @@ impl Unread {
             ));
         }
         for (column, data_type, counts, file) in &self.columns {
-            let said = unfit(table, column, data_type, counts, file);
-            text.push_str(&said);
-            if !said.is_empty() && !self.is_json {
-                text.push_str(option_of(data_type));
-            }
+            text.push_str(&unfit(table, column, data_type, counts, file, self.is_json));
         }
         text
     }
@@ -242,29 +279,23 @@ fn unfit(
     data_type: &DataType,
     counts: &CellCounts,
     file: &str,
+    is_json: bool,
 ) -> String {
     let Some(first) = &counts.first else { return String::new() };
     let shown: String = first.text.chars().take(SHOWN).collect();
     let dots = if shown.len() < first.text.len() { "…" } else { "" };
-    let (all, line) = (grouped(counts.valid.saturating_add(counts.unfit)), grouped(first.line));
+    let (all, place) = (grouped(counts.valid.saturating_add(counts.unfit)), first.place);
     let are = if counts.unfit == 1 { "is" } else { "are" };
     format!(
-        "; {} of {all} cells of {}.{} {are} not {}: read as NULL. The first is `{}{dots}` in line {line}{file}: declare VARCHAR",
+        "; {} of {all} cells of {}.{} {are} not {}: read as NULL. The first is `{}{dots}` in {place} {}{file}{}",
         grouped(counts.unfit),
         quoted(table),
         quoted(column),
         sql_type(data_type),
         visible::line(&shown),
+        grouped(first.line),
+        counts.advice(data_type, is_json),
     )
-}
-
-/// The options of CSV files that may read a cell.
-fn option_of(data_type: &DataType) -> &'static str {
-    match data_type {
-        DataType::Date32 | DataType::Timestamp(..) => ", or OPTIONS ('date_format' …)",
-        number if number.is_numeric() => ", or OPTIONS ('null_value' …) or ('decimal' ',')",
-        _ => ", or OPTIONS ('null_value' …)",
-    }
 }
 
 /// A number with commas between its thousands.

@@ -37,8 +37,17 @@ pub(super) fn wrong_format(held: &Arc<OpenFile>, format: FileFormat, shown: &str
     };
     match what {
         Some(what) => Error::catalog(format!("{shown} {what}")),
-        None => Error::catalog(format!("{shown} is not a {format} file")),
+        None => Error::catalog(not_in(shown, format)),
     }
+}
+
+/// The sentence about a file that is not in its format.
+pub(super) fn not_in(shown: &str, format: FileFormat) -> String {
+    let article = match format {
+        FileFormat::Arrow => "an",
+        FileFormat::Csv | FileFormat::Json | FileFormat::Parquet => "a",
+    };
+    format!("{shown} is not {article} {format} file")
 }
 
 fn reason(format: FileFormat, start: &[u8], end: &[u8]) -> Option<&'static str> {

@@ -42,17 +42,25 @@ use super::viewed;
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
 
-/// The text files of a table, each with what its messages add for the owner: nothing, or its name;
-/// `None` for other formats, and if a file cannot be opened. This may block.
+/// The text files of a table, as [`read_files`] returns them; `None` for other formats.
 pub(super) fn text_files(
     table: &Table,
     open: &OpenFiles,
 ) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
-    let Source::File { format, location, options, files, .. } = &table.source else { return None };
+    let Source::File { format, .. } = &table.source else { return None };
     match format {
-        FileFormat::Csv | FileFormat::Json => {}
-        FileFormat::Parquet | FileFormat::Arrow => return None,
+        FileFormat::Csv | FileFormat::Json => read_files(table, open),
+        FileFormat::Parquet | FileFormat::Arrow => None,
     }
+}
+
+/// The files of a table, each with what its messages add for the owner: nothing, or its name;
+/// `None` if a file cannot be opened. This may block.
+pub(super) fn read_files(
+    table: &Table,
+    open: &OpenFiles,
+) -> Option<Vec<(Arc<OpenFile>, TextFormat, String)>> {
+    let Source::File { location, options, files, .. } = &table.source else { return None };
     let shape = shape_of(table).ok()?;
     Some(match files {
         None => vec![(open.held(location).ok()?, shape, String::new())],
@@ -180,7 +188,7 @@ fn open_lines(files: &[(Arc<OpenFile>, TextFormat, String)]) -> io::Result<OpenL
             };
             if is_open {
                 found.lines += 1;
-                let number = lines.number();
+                let number = lines.first_line();
                 found.first.get_or_insert_with(|| format!("line {number}{file}"));
             }
         }
@@ -233,7 +241,7 @@ fn flaw_of_csv(
             true => row_within(text, format, schema)?,
             false => None,
         };
-        let (cells, line) = (record.len(), records.number());
+        let (cells, line) = (record.len(), records.first_line());
         let what = if is_open {
             format!("the quotation in line {line}{file} does not end")
         } else if !is_whole {
@@ -283,7 +291,7 @@ fn flaw_of_json(held: &Arc<OpenFile>, shape: &TextFormat, file: &str) -> io::Res
     let mut last_line = 0;
     while let Some(text) = objects.next()? {
         let is_object = read_object(text).is_some();
-        let line = objects.number();
+        let line = objects.first_line();
         if !is_object {
             return Ok(flaw(format!("the object in line {line}{file} cannot be read")));
         }

@@ -229,6 +229,164 @@ impl ExternalTable {
         self.option("delimiter", delimiter.to_string())
     }
 
+    /// The quotation mark of a CSV file. The default is `"`; with `None`, quotation marks are text.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,pipe\n1,5\" of steel\n")?;
+    /// let people = ExternalTable::csv("people", &path).quote(None);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn quote(self, quote: impl Into<Option<char>>) -> Self {
+        self.option("quote", quote.into().map_or_else(String::new, String::from))
+    }
+
+    /// The character before a quotation mark that is text, within quotes: a backslash for files of
+    /// Spark. Without it, such a mark is doubled.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,said\n1,\"he said \\\"no\\\"\"\n")?;
+    /// let people = ExternalTable::csv("people", &path).escape('\\');
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn escape(self, escape: char) -> Self {
+        self.option("escape", escape.to_string())
+    }
+
+    /// The character with which lines begin that are left out of a CSV file.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "# of 2026\nid,age\n1,30\n")?;
+    /// let people = ExternalTable::csv("people", &path).comment('#');
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn comment(self, comment: char) -> Self {
+        self.option("comment", comment.to_string())
+    }
+
+    /// A text that stands for NULL in a CSV file, besides an empty cell: `NA` for files of R.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,age\n1,NA\n2,41\n")?;
+    /// let people = ExternalTable::csv("people", &path).null_value("NA");
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn null_value(self, text: impl Into<String>) -> Self {
+        self.option("null_value", text.into())
+    }
+
+    /// The decimal separator of a CSV file, a comma or a point. The default is a point. With a
+    /// comma, a number with a point is NULL.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id;fee\n1;3,50\n")?;
+    /// let people = ExternalTable::csv("people", &path).delimiter(';').decimal(',');
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn decimal(self, separator: char) -> Self {
+        self.option("decimal", separator.to_string())
+    }
+
+    /// How the dates of a CSV file are written: `%d`, `%m` (or `%b`, `%B`) and `%Y`, in any order.
+    /// A time follows its date. Dates in another format are NULL.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,born\n1,31.12.1990\n")?;
+    /// let people = ExternalTable::csv("people", &path).date_format("%d.%m.%Y");
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn date_format(self, format: impl Into<String>) -> Self {
+        self.option("date_format", format.into())
+    }
+
+    /// How a CSV or JSON file is compressed: `gzip`, `zstd` or `none`. Without it, the ending of
+    /// its name says so.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,age\n1,30\n")?;
+    /// let people = ExternalTable::csv("people", &path).compression("none");
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn compression(self, compression: impl Into<String>) -> Self {
+        self.option("compression", compression.into())
+    }
+
+    /// With `true`, this declaration and later ones of the table are refused if a line or a cell of
+    /// its files is not read as declared, as after `ALTER TABLE t SET STRICT`. In a query, such a
+    /// cell is NULL.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,age\n1,30\n")?;
+    /// let people = ExternalTable::csv("people", &path).strict(true);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn strict(self, is_strict: bool) -> Self {
+        self.option("strict", is_strict.to_string())
+    }
+
     /// With `true`, each query reads the whole file and compares its bytes with those on which its
     /// privacy unit was declared. Without this option, a query does so only if the file system
     /// shows a change. With `false`, the file may change without a declaration, unless `UNIQUE`,

@@ -113,6 +113,7 @@ impl EncodedFields {
             }
             ScalarValue::Int64(Some(value))
             | ScalarValue::Date64(Some(value))
+            | ScalarValue::Time64Microsecond(Some(value))
             | ScalarValue::TimestampSecond(Some(value), _)
             | ScalarValue::TimestampMillisecond(Some(value), _)
             | ScalarValue::TimestampMicrosecond(Some(value), _)

@@ -220,7 +220,7 @@ impl ColumnBuilder {
             WireEncoding::Numeric(precision, scale) => {
                 Self::Numeric(Decimal128Builder::new(), precision, scale)
             }
-            WireEncoding::Text => Self::Text(StringViewBuilder::new()),
+            WireEncoding::Text | WireEncoding::Enum => Self::Text(StringViewBuilder::new()),
             WireEncoding::Uuid => Self::Uuid(StringViewBuilder::new()),
             WireEncoding::Date => Self::Date(Date32Builder::new()),
             WireEncoding::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new()),

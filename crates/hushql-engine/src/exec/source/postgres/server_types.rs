@@ -7,7 +7,8 @@
 //! ```text
 //! integer            INT                      numeric(9,2)    DECIMAL(9, 2)
 //! timestamptz        TIMESTAMP, in UTC        numeric         refused, unless the declaration says DECIMAL(p, s)
-//! char(3), uuid      VARCHAR                  json            refused
+//! char(3), uuid      VARCHAR                  json, int[]     refused
+//! a domain           as the type below it     an enum         VARCHAR
 //! ```
 
 use arrow::datatypes::{DataType, TimeUnit};
@@ -30,6 +31,8 @@ pub(super) enum WireEncoding {
     /// With its precision and scale.
     Numeric(u8, i8),
     Text,
+    /// A word of an enum, of at most 63 bytes.
+    Enum,
     Uuid,
     Date,
     /// With or without a time zone; a moment with a time zone is in UTC.
@@ -115,7 +118,7 @@ impl WireEncoding {
             Self::Float4 => DataType::Float32,
             Self::Float8 => DataType::Float64,
             Self::Numeric(precision, scale) => DataType::Decimal128(precision, scale),
-            Self::Text | Self::Uuid => DataType::Utf8,
+            Self::Text | Self::Enum | Self::Uuid => DataType::Utf8,
             Self::Date => DataType::Date32,
             Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
         }
@@ -124,12 +127,14 @@ impl WireEncoding {
     /// The server's expression that reads the column with this quoted name.
     ///
     /// # Guarantee
-    /// It fails for no value: only texts are converted, `char(n)` to the text without its padding.
+    /// It fails for no value: only texts and words of enums are converted, `char(n)` to the text
+    /// without its padding.
     pub(super) fn expression(self, column: &str) -> String {
         match self {
             Self::Text => format!(
                 "CASE WHEN pg_catalog.octet_length({column}) OPERATOR(pg_catalog.<=) {LONGEST} THEN {column}::pg_catalog.text END"
             ),
+            Self::Enum => format!("{column}::pg_catalog.text"),
             Self::Bool
             | Self::Int2
             | Self::Int4

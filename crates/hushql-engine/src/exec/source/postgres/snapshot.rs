@@ -61,12 +61,25 @@ SELECT c.relkind::text,
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1 AND c.relname::text = $2";
 
-/// The last column tells whether the server computes the column at every read. Servers before
-/// version 12 have no such columns, and no such attribute.
+/// The columns of a table. A domain is sent as the type below it, so that type is asked for. The
+/// last two columns tell whether the server computes the column at every read, and whether its
+/// values are words of an enum. Servers before version 12 compute no columns, and have no such
+/// attribute.
 const COLUMNS: &str = "
-SELECT a.attname::text, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod),
-    coalesce(pg_catalog.to_jsonb(a) OPERATOR(pg_catalog.->>) 'attgenerated' = 'v', false)
+SELECT a.attname::text, base.id, base.modifier, pg_catalog.format_type(a.atttypid, a.atttypmod),
+    coalesce(pg_catalog.to_jsonb(a) OPERATOR(pg_catalog.->>) 'attgenerated' = 'v', false),
+    base.kind = 'e'
 FROM pg_catalog.pg_attribute a
+CROSS JOIN LATERAL (
+    WITH RECURSIVE types(id, modifier, kind, below, of_below) AS (
+        SELECT t.oid, a.atttypmod, t.typtype::text, t.typbasetype, t.typtypmod
+        FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
+      UNION ALL
+        SELECT t.oid, d.of_below, t.typtype::text, t.typbasetype, t.typtypmod
+        FROM types d JOIN pg_catalog.pg_type t ON t.oid = d.below WHERE d.kind = 'd'
+    )
+    SELECT id, modifier, kind FROM types WHERE kind <> 'd'
+) base
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1 AND c.relname::text = $2 AND a.attnum > 0 AND NOT a.attisdropped
@@ -216,8 +229,12 @@ impl Snapshot {
             let (name, shown) = (row.try_get(0)?, row.try_get(3)?);
             // The computation could fail on one row.
             let is_computed: bool = row.try_get(4)?;
-            let found =
-                if is_computed { ServerColumnType::Unreadable } else { found(oid, modifier) };
+            let is_enum: bool = row.try_get(5)?;
+            let found = match (is_computed, is_enum) {
+                (true, _) => ServerColumnType::Unreadable,
+                (false, true) => ServerColumnType::Readable(WireEncoding::Enum),
+                (false, false) => found(oid, modifier),
+            };
             columns.push(ServerColumn { name, found, shown });
         }
         // LOCK does not take a materialized view, but preparing a query on it locks it.

@@ -1,0 +1,218 @@
+//! What the cells of a column that do not fit its type have in common: a wider type that reads them
+//! all, or one word for a missing value.
+//!
+//! In: the cells of a column that its type cannot hold, one after the other. Out: their number, the
+//! first one, and what their owner may declare so that all cells of the column are read.
+//!
+//! ```text
+//! BIGINT     2.5, 1e3.5, -7.25          declare DOUBLE
+//! INT        3000000000                 declare BIGINT
+//! BIGINT     NA, NA, NA                 OPTIONS ('null_value' 'NA')
+//! BIGINT     A7                         declare VARCHAR
+//! ```
+//!
+//! A column without a declared type has one from the first rows, so this is where an owner learns
+//! what later rows contradict.
+
+use arrow::array::{Array, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::DataType;
+
+use super::cell_reader::{
+    CellFormat, CellReader, DATE_FORMAT, DECIMAL, MISSING, NULL_VALUE, ReadCell,
+};
+use crate::sql_type::sql_type;
+
+/// The most digits of a decimal.
+const MOST_DIGITS: u8 = 38;
+
+/// A cell that does not fit the type of its column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct UnfitCell {
+    /// Its line in a text file, or its row in another file. The first one is 1.
+    pub(super) line: u64,
+    /// `line` or `row`.
+    pub(super) place: &'static str,
+    pub(super) text: String,
+}
+
+/// Counts of the cells of one column.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct CellCounts {
+    /// The cells with a value.
+    pub(super) valid: u64,
+    /// The cells with a text that does not fit the type. Each of them is NULL.
+    pub(super) unfit: u64,
+    /// The first one of those.
+    pub(super) first: Option<UnfitCell>,
+    /// What reads all of them. `None` before the first, and in files that are not text.
+    fitting: Option<Fitting>,
+}
+
+/// What reads all cells that do not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fitting {
+    /// The types that read them, the narrowest first.
+    types: Vec<DataType>,
+    /// The word for a missing value that all of them are.
+    missing: Option<&'static str>,
+}
+
+impl CellCounts {
+    /// Counts a cell that does not fit.
+    pub(super) fn unfit(&mut self, line: u64, place: &'static str, text: &str) {
+        self.unfit = self.unfit.saturating_add(1);
+        // A cell of this batch that its cast loses may stand before this one.
+        if self.first.as_ref().is_none_or(|first| line < first.line) {
+            self.first = Some(UnfitCell { line, place, text: text.to_owned() });
+        }
+    }
+
+    /// Leaves out the types that do not read a cell of a text file.
+    pub(super) fn narrow(&mut self, data_type: &DataType, format: &CellFormat, text: &str) {
+        let fitting = self.fitting.get_or_insert_with(|| Fitting {
+            types: wider(data_type),
+            missing: MISSING.into_iter().find(|word| *word == text.trim_ascii()),
+        });
+        fitting.missing = fitting.missing.filter(|word| *word == text.trim_ascii());
+        fitting.types.retain(|to| reads(text, to, format));
+    }
+
+    /// Adds the counts of the same column in another file.
+    pub(super) fn add(&mut self, other: Self) {
+        self.valid = self.valid.saturating_add(other.valid);
+        self.unfit = self.unfit.saturating_add(other.unfit);
+        if self.first.is_none() {
+            self.first = other.first;
+        }
+        match (&mut self.fitting, other.fitting) {
+            (Some(own), Some(other)) => {
+                own.types.retain(|to| other.types.contains(to));
+                own.missing = own.missing.filter(|word| other.missing == Some(*word));
+            }
+            (own @ None, other) => *own = other,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// What the owner writes so that the cells are read; empty for a file that is not text. JSON
+    /// files have no options for cells.
+    pub(super) fn advice(&self, data_type: &DataType, is_json: bool) -> String {
+        let Some(Fitting { types, missing }) = &self.fitting else { return String::new() };
+        if let Some(word) = missing.as_ref().filter(|_| !is_json) {
+            return format!(": OPTIONS ('{NULL_VALUE}' '{word}') reads them as missing values");
+        }
+        if let Some(to) = types.first() {
+            return format!(": declare {}, which reads them all", sql_type(to));
+        }
+        let option = match data_type {
+            _ if is_json => String::new(),
+            DataType::Date32 | DataType::Timestamp(..) => {
+                format!(", or OPTIONS ('{DATE_FORMAT}' …)")
+            }
+            number if number.is_numeric() => {
+                format!(", or OPTIONS ('{NULL_VALUE}' …) or ('{DECIMAL}' ',')")
+            }
+            _ => format!(", or OPTIONS ('{NULL_VALUE}' …)"),
+        };
+        format!(": declare VARCHAR{option}")
+    }
+}
+
+/// The types that hold all values of a type, and more.
+fn wider(data_type: &DataType) -> Vec<DataType> {
+    let whole = DataType::Decimal128(MOST_DIGITS, 0);
+    match data_type {
+        DataType::Int64 | DataType::UInt64 => vec![whole, DataType::Float64],
+        whole_number if whole_number.is_integer() => {
+            vec![DataType::Int64, whole, DataType::Float64]
+        }
+        DataType::Decimal128(digits, places) if *digits < MOST_DIGITS => {
+            vec![DataType::Decimal128(MOST_DIGITS, *places), DataType::Float64]
+        }
+        DataType::Decimal128(..) => vec![DataType::Float64],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a cell is a value of a type, exactly.
+fn reads(cell: &str, to: &DataType, format: &CellFormat) -> bool {
+    let reader = CellReader::new(to, format);
+    let ReadCell::Text(text) = reader.read(cell) else { return false };
+    let is_exact = match to {
+        // A cast to a decimal would round.
+        DataType::Decimal128(_, places) => {
+            let behind = text.split_once('.').map_or("", |(_, behind)| behind);
+            behind.len() <= usize::try_from(*places).unwrap_or_default()
+                && !text.contains(['e', 'E'])
+        }
+        DataType::Float64 => text.parse::<f64>().is_ok_and(f64::is_finite),
+        _ => true,
+    };
+    let lenient = CastOptions { safe: true, ..CastOptions::default() };
+    let one = StringArray::from(vec![text.as_ref()]);
+    is_exact && cast_with_options(&one, to, &lenient).is_ok_and(|value| value.is_valid(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::TimeUnit;
+
+    use super::*;
+
+    fn advice(data_type: &DataType, cells: &[&str]) -> String {
+        let mut counts = CellCounts::default();
+        for (line, cell) in (1..).zip(cells) {
+            counts.unfit(line, "line", cell);
+            counts.narrow(data_type, &CellFormat::default(), cell);
+        }
+        assert_eq!(counts.unfit, cells.len() as u64);
+        counts.advice(data_type, false)
+    }
+
+    #[test]
+    fn the_narrowest_type_that_reads_all_cells_is_named() {
+        let moment = DataType::Timestamp(TimeUnit::Microsecond, None);
+        for (data_type, cells, expected) in [
+            (DataType::Int64, &["2.5", " -1e-3 "][..], ": declare DOUBLE, which"),
+            (DataType::Int64, &["9223372036854775808"], ": declare DECIMAL(38, 0), which"),
+            (DataType::Int64, &["9223372036854775808", "2.5"], ": declare DOUBLE, which"),
+            (DataType::Int64, &["2.5", "9223372036854775808"], ": declare DOUBLE, which"),
+            (DataType::Int32, &["3000000000"], ": declare BIGINT, which"),
+            (DataType::Int32, &["3e9", "1e30"], ": declare DECIMAL(38, 0), which"),
+            (DataType::Int64, &["2.5", "A7"], ": declare VARCHAR, or OPTIONS ('null_value' …)"),
+            (DataType::Int64, &["NaN", "2.5"], ": declare VARCHAR, or"),
+            (DataType::Int64, &["NA", " NA"], ": OPTIONS ('null_value' 'NA') reads"),
+            (DataType::Int64, &["NA", "."], ": declare VARCHAR, or"),
+            (DataType::Decimal128(4, 2), &["12345.67"], ": declare DECIMAL(38, 2), which"),
+            (DataType::Decimal128(4, 2), &["12345.678"], ": declare DOUBLE, which"),
+            (DataType::Date32, &["31.12.1990"], ": declare VARCHAR, or OPTIONS ('date_format' …)"),
+            (DataType::Boolean, &["2"], ": declare VARCHAR, or OPTIONS ('null_value' …)"),
+            (moment, &["soon"], ": declare VARCHAR, or OPTIONS ('date_format' …)"),
+        ] {
+            let found = advice(&data_type, cells);
+            assert!(found.starts_with(expected), "{data_type} {cells:?}: {found}");
+        }
+    }
+
+    /// What one file's cells need is not enough for another's.
+    #[test]
+    fn files_are_read_by_one_type() {
+        let of = |cell: &str| {
+            let mut counts = CellCounts::default();
+            counts.unfit(3, "line", cell);
+            counts.narrow(&DataType::Int64, &CellFormat::default(), cell);
+            counts
+        };
+        let mut all = CellCounts::default();
+        for (cell, expected) in [
+            ("18446744073709551616", ": declare DECIMAL(38, 0), which"),
+            ("0.5", ": declare DOUBLE, which"),
+            ("NA", ": declare VARCHAR, or"),
+        ] {
+            all.add(of(cell));
+            assert!(all.advice(&DataType::Int64, false).starts_with(expected), "{cell}");
+        }
+        assert_eq!((all.unfit, all.first.map(|first| first.line)), (3, Some(3)));
+    }
+}

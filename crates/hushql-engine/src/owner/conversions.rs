@@ -1,0 +1,59 @@
+//! How rows in a format that is not read become files that are.
+//!
+//! In: the name of a format, as STORED AS has it. Out: a command of a program that reads it, for
+//! the refusal.
+//!
+//! ```text
+//! STORED AS AVRO     →     COPY (FROM read_avro('t.avro')) TO 't.parquet', in DuckDB
+//! ```
+
+/// What the owner of rows in another format does.
+pub(super) fn conversion_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "AVRO" => {
+            "write its rows as Parquet, as DuckDB does: COPY (FROM read_avro('t.avro')) TO 't.parquet'"
+        }
+        "ORC" => {
+            "write its rows as Parquet, as pyarrow does: parquet.write_table(orc.read_table('t.orc'), 't.parquet')"
+        }
+        "DELTA" => {
+            "write its present rows as Parquet, as DuckDB does: COPY (FROM delta_scan('folder')) TO 'rows.parquet'"
+        }
+        "ICEBERG" => {
+            "write its present rows as Parquet, as DuckDB does: COPY (FROM iceberg_scan('folder')) TO 'rows.parquet'"
+        }
+        "HUDI" => {
+            "write its present rows as Parquet, as Spark does: spark.read.format('hudi').load('folder').write.parquet('rows')"
+        }
+        "SQLITE" => {
+            "write its rows as Parquet, as DuckDB does: COPY (FROM sqlite_scan('file.db', 'table')) TO 't.parquet'"
+        }
+        "MYSQL" | "MARIADB" => {
+            "write its rows as Parquet, as DuckDB does: ATTACH 'host=… database=…' AS db (TYPE mysql); COPY (FROM db.t) TO 't.parquet'"
+        }
+        "TSV" => {
+            "write STORED AS CSV, and OPTIONS ('delimiter' '\\t') unless the name ends with .tsv"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::conversion_of;
+
+    #[test]
+    fn other_formats_have_a_way_out() {
+        for (name, words) in [
+            ("AVRO", "read_avro"),
+            ("ORC", "orc.read_table"),
+            ("DELTA", "delta_scan"),
+            ("ICEBERG", "iceberg_scan"),
+            ("MYSQL", "TYPE mysql"),
+            ("TSV", r"'delimiter' '\t'"),
+        ] {
+            assert!(conversion_of(name).is_some_and(|text| text.contains(words)), "{name}");
+        }
+        assert_eq!(conversion_of("XLSX"), None);
+    }
+}
