@@ -406,7 +406,7 @@ mod tests {
         ] {
             assert_eq!(tree(text), format!("SELECT {expected} FROM t"), "{text}");
         }
-        // What is no such call stays as it is.
+        // Other calls stay as they are.
         for text in [
             "year",
             "date_diff('day', a, b)",

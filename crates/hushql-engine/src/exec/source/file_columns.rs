@@ -329,9 +329,9 @@ pub(super) struct Sample {
     width: Option<usize>,
     /// Whether the first of the whole lines is a header.
     header: bool,
-    /// The first line that is no row: its number, and how many cells it has.
+    /// The first line that is not a row: its number, and how many cells it has.
     misfit: Option<(u64, usize)>,
-    /// The first line that is no row, as it does not end a quotation.
+    /// The first line whose quotation does not end, so that it is not a row.
     open: Option<u64>,
     /// Whether rows go over several lines.
     pub(super) over_lines: bool,

@@ -38,7 +38,7 @@ const MOST_KEYS: usize = 10_000;
 pub(super) struct JsonKeys {
     keys: Vec<(String, KeyValues)>,
     positions: BTreeMap<String, usize>,
-    /// The first line that is no object.
+    /// The first line that is not an object.
     misfit: Option<u64>,
 }
 
