@@ -14,15 +14,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, HashSet, ScalarValue, TableReference};
+use datafusion::common::{Column, DFSchemaRef, ScalarValue, TableReference};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlanBuilder, Operator, lit};
 
-use super::MOST_KEYS;
-use super::trial::{MOST_TRIED, makes_texts};
+use super::trial::{MOST_TRIED, distinct_keys, makes_texts};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{Facts, Scope};
@@ -323,28 +322,7 @@ fn values(
     let present = unnamed.map(|term| Some(column_of(&scope.schema, &term.name)?.is_not_null()));
     let named = present.collect::<Option<Vec<_>>>()?.into_iter().reduce(Expr::and);
     columns.push(named.unwrap_or_else(|| lit(true)).alias("named"));
-    let most = 2 * MOST_KEYS;
-    let plan = plan.project(columns).and_then(LogicalPlanBuilder::distinct).ok()?;
-    let plan = plan.limit(0, Some(most + 1)).and_then(LogicalPlanBuilder::build).ok()?;
-    let rows = tables.read(&plan)?;
-    let (named, values) = rows.columns().split_last()?;
-    let named = named.as_boolean_opt()?;
-    if rows.num_rows() > most {
-        return None;
-    }
-    let is_key = |i: &usize| {
-        let mut keys = values.iter().zip(null_keys);
-        named.value(*i) || keys.all(|(value, has_null)| value.is_valid(*i) || *has_null)
-    };
-    let (mut seen, mut all) = (HashSet::new(), Vec::new());
-    for i in (0..rows.num_rows()).filter(is_key) {
-        let row = values.iter().map(|column| ScalarValue::try_from_array(column, i).ok());
-        let row: Vec<ScalarValue> = row.collect::<Option<_>>()?;
-        if seen.insert(row.clone()) {
-            all.push(row);
-        }
-    }
-    Some(all)
+    distinct_keys(plan, columns, null_keys, tables)
 }
 
 /// The scope of joined sides.

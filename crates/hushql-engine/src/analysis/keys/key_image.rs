@@ -23,14 +23,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::utils::{conjunction, split_binary, split_conjunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::cuts::Values;
 use super::grain::{Grain, grain_of};
 use super::pieces::Line;
 use super::trial::{
-    Atom, MOST_IN_DOMAIN_ORDER, MOST_PARTS, MOST_TRIED, Trial, Tried, atom, combinations, is_late,
-    makes_texts, tried,
+    Atom, MOST_IN_DOMAIN_ORDER, MOST_PARTS, MOST_TRIED, Trial, Tried, atom, combinations,
+    distinct_keys, is_late, makes_texts, tried,
 };
 use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
@@ -272,28 +272,7 @@ pub(crate) fn joint_keys(
         columns.push(without_nan(made, &data_type).alias(format!("value{i}")));
     }
     columns.push(named.alias("named"));
-    let most = 2 * MOST_KEYS;
-    let plan = passing.project(columns).and_then(LogicalPlanBuilder::distinct).ok()?;
-    let plan = plan.limit(0, Some(most + 1)).and_then(LogicalPlanBuilder::build).ok()?;
-    let rows = tables.read(&plan)?;
-    let (named, values) = rows.columns().split_last()?;
-    let named = named.as_boolean_opt()?;
-    if rows.num_rows() > most {
-        return None;
-    }
-    let is_key = |i: &usize| {
-        let mut keys = values.iter().zip(null_keys);
-        named.value(*i) || keys.all(|(v, has_null)| v.is_valid(*i) || *has_null)
-    };
-    let (mut seen, mut all) = (HashSet::new(), Vec::new());
-    for i in (0..rows.num_rows()).filter(is_key) {
-        let row = values.iter().map(|column| ScalarValue::try_from_array(column, i).ok());
-        let row: Vec<ScalarValue> = row.collect::<Option<_>>()?;
-        if seen.insert(row.clone()) {
-            all.push(row);
-        }
-    }
-    Some(all)
+    distinct_keys(passing, columns, null_keys, tables)
 }
 
 /// The atoms of several expressions.

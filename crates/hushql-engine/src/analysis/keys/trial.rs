@@ -15,14 +15,14 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_null_
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{ScalarValue, TableReference};
+use datafusion::common::{HashSet, ScalarValue, TableReference};
 use datafusion::functions::string::expr_fn::octet_length;
 use datafusion::logical_expr::expr::{Case, TryCast};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit, when,
 };
 
-use super::{known_keys, possible};
+use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{Facts, Scope};
@@ -265,6 +265,39 @@ pub(super) fn tried(
     let named = named.as_boolean_opt()?;
     let has_null = (0..values.len()).any(|i| values.is_null(i) && named.value(i));
     Some(Tried { values: Arc::clone(values), has_null })
+}
+
+/// The distinct combinations of keys in a plan's rows; `None` if there are too many to list. The
+/// last column tells whether NULL counts in a row. Where it does not, a row with a NULL among keys
+/// that `null_keys` does not allow to be NULL is left out.
+pub(super) fn distinct_keys(
+    rows: LogicalPlanBuilder,
+    columns: Vec<Expr>,
+    null_keys: &[bool],
+    tables: &dyn Tables,
+) -> Option<Vec<Vec<ScalarValue>>> {
+    let most = 2 * MOST_KEYS;
+    let plan = rows.project(columns).and_then(LogicalPlanBuilder::distinct).ok()?;
+    let plan = plan.limit(0, Some(most + 1)).and_then(LogicalPlanBuilder::build).ok()?;
+    let rows = tables.read(&plan)?;
+    let (named, values) = rows.columns().split_last()?;
+    let named = named.as_boolean_opt()?;
+    if rows.num_rows() > most {
+        return None;
+    }
+    let is_key = |i: &usize| {
+        let mut keys = values.iter().zip(null_keys);
+        named.value(*i) || keys.all(|(value, has_null)| value.is_valid(*i) || *has_null)
+    };
+    let (mut seen, mut all) = (HashSet::new(), Vec::new());
+    for i in (0..rows.num_rows()).filter(is_key) {
+        let row = values.iter().map(|column| ScalarValue::try_from_array(column, i).ok());
+        let row: Vec<ScalarValue> = row.collect::<Option<_>>()?;
+        if seen.insert(row.clone()) {
+            all.push(row);
+        }
+    }
+    Some(all)
 }
 
 /// True if an expression joins or replaces texts, which can make them long.
