@@ -63,6 +63,7 @@
 //! |---|---|
 //! | `cli` (default) | the program `hushql` |
 //! | `serve` (default) | `hushql serve`, for clients of PostgreSQL |
+//! | `mcp` (default) | `hushql mcp`, for language models |
 //! | `objects` | tables in object stores |
 //! | `postgres` | tables of PostgreSQL servers |
 //!
@@ -76,6 +77,8 @@ extern crate self as hushql;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "mcp")]
+mod mcp;
 #[cfg(feature = "serve")]
 mod server;
 
@@ -93,4 +96,4 @@ pub use hushql_engine::{
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};
 pub use hushql_privacy::{mechanism, privacy, sampler};
 pub use hushql_vault::catalog::{Budget, PerQuery, SliceOf};
-pub use hushql_vault::ledger::{BudgetState, SliceState};
+pub use hushql_vault::ledger::{BudgetState, ChargeCaps, CostCap, SliceState};

@@ -7,10 +7,6 @@
 //! hushql study.db --analyst lab -c 'SELECT …'  →  ProgramTask::Ask { Vault(study.db), Analyst(lab), Text(SELECT …) }
 //! ```
 
-#[cfg(feature = "serve")]
-use std::net::SocketAddr;
-#[cfg(feature = "serve")]
-use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,8 +16,14 @@ use clap_complete::Shell;
 use hushql::Resources;
 
 use super::print::Format;
+#[cfg(feature = "mcp")]
+use super::serving_arguments::OfAgents;
 #[cfg(feature = "serve")]
-use crate::server::{Certificate, Options};
+use super::serving_arguments::Serving;
+#[cfg(feature = "mcp")]
+use crate::mcp::AgentLimits;
+#[cfg(feature = "serve")]
+use crate::server::Options;
 
 const EXIT_STATUSES: &str = "Exit status: 0 all answered · 1 error · 2 usage · 3 refused · 4 budget \
 exhausted.\nResults go to standard output, everything else to standard error; with --format json, errors are results.";
@@ -34,7 +36,9 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
     hushql VAULT [--anchor FILE] [--cluster FOLDER] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
-    hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER]\n       \
+    hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER] [--mcp ADDRESS]\n       \
+    hushql mcp VAULT --analyst NAME [--per-call EPSILON] [--session EPSILON]\n       \
+    hushql token VAULT ROLE [--days N]\n       \
     hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]\n       \
     hushql completions SHELL\n       \
     hushql man")]
@@ -140,6 +144,35 @@ enum Command {
         #[command(flatten)]
         serving: Serving,
     },
+    /// Answer a language model on standard input and output by the Model Context Protocol: it asks
+    /// as an analyst, and never sees rows
+    #[cfg(feature = "mcp")]
+    Mcp {
+        /// The vault
+        vault: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+        /// The analyst to ask as [default: HUSHQL_ANALYST, or the configuration file]
+        #[arg(long, value_name = "NAME")]
+        analyst: Option<String>,
+        #[command(flatten)]
+        agents: OfAgents,
+    },
+    /// Print a token with which a program asks as a role, over HTTP
+    #[cfg(feature = "mcp")]
+    Token {
+        /// The vault
+        vault: PathBuf,
+        /// The role, which may log in with a password
+        role: String,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+        /// How long the token is valid
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        days: u32,
+    },
     /// Run sqllogictest suites; `connection NAME` chooses the analyst
     Slt {
         /// The suites; without a vault, each has its own copy of the built-in tables
@@ -176,66 +209,6 @@ pub(super) struct Stage {
     /// .arrow
     #[arg(long, value_name = "NAME=FILE")]
     pub(super) public: Vec<String>,
-}
-
-/// Where a server listens, and its limits.
-#[cfg(feature = "serve")]
-#[derive(Debug, PartialEq, Eq, Args)]
-struct Serving {
-    /// The address for roles; an address that other machines can reach needs TLS
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
-    listen: SocketAddr,
-    /// A folder that only you can read, for the owner's socket: every client of the socket is the
-    /// owner
-    #[arg(long, value_name = "FOLDER")]
-    owner_socket: Option<PathBuf>,
-    /// The certificate of the server, and its chain of issuers, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// The private key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// For trying TLS: make a key and a certificate in this folder [default: the vault's], or reuse
-    /// those that are there
-    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
-    #[arg(conflicts_with_all = ["tls_cert", "tls_key"])]
-    tls_self_made: Option<Option<PathBuf>>,
-    /// The most connections
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    max_connections: usize,
-    /// The most connections of one role; each runs one statement at a time
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    connections_per_role: usize,
-    /// Append a record of each statement to this file: the role, the time, a hash of the statement,
-    /// the code and the cost
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-    /// Answer /health and /metrics on this loopback address
-    #[arg(long, value_name = "ADDRESS")]
-    metrics: Option<SocketAddr>,
-    /// The most seconds for statements that run when the server is told to stop
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    grace: u64,
-}
-
-#[cfg(feature = "serve")]
-impl Serving {
-    fn options(self, vault: &Path) -> Options {
-        let given = self.tls_cert.zip(self.tls_key);
-        let given = given.map(|(certificate, key)| Certificate::Given { certificate, key });
-        let own = || vault.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        let made = |folder: Option<PathBuf>| Certificate::SelfMade(folder.unwrap_or_else(own));
-        Options {
-            listen: self.listen,
-            owner_socket: self.owner_socket,
-            tls: given.or_else(|| self.tls_self_made.map(made)),
-            connections: self.max_connections,
-            of_a_role: self.connections_per_role,
-            audit: self.audit,
-            metrics: self.metrics,
-            grace: Duration::from_secs(self.grace),
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -413,6 +386,12 @@ pub(super) enum ProgramTask {
     /// Serves a vault.
     #[cfg(feature = "serve")]
     Serve { vault: PathBuf, anchor: Option<PathBuf>, options: Options },
+    /// Answers a language model.
+    #[cfg(feature = "mcp")]
+    Agent { place: TablesFrom, analyst: String, limits: AgentLimits },
+    /// Makes a token.
+    #[cfg(feature = "mcp")]
+    Token { vault: PathBuf, anchor: Option<PathBuf>, role: String, days: u32 },
     /// Runs statements.
     Ask { place: TablesFrom, asker: Asker, source: StatementsFrom },
 }
@@ -459,50 +438,32 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `serve`, `slt`, `completions` or `man`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `serve`, `mcp`, `token`, `slt`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
+        let nobody = |who: &str| {
+            let message =
+                format!("no user is given: add {who}; HUSHQL_ANALYST may name the analyst, too");
+            usage(ErrorKind::MissingRequiredArgument, &message)
+        };
         let task = match (self.command, self.vault) {
-            (Some(Command::Init { path }), _) => ProgramTask::Init { path },
-            (Some(Command::Anchor { vault, anchor, remove: _ }), _) => {
-                ProgramTask::Anchor { vault, anchor }
+            #[cfg(feature = "mcp")]
+            (Some(Command::Mcp { vault, held, analyst: named, agents }), _) => {
+                let Some(analyst) = named.or(analyst) else {
+                    return Err(nobody("`--analyst NAME`, as whom the agent asks"));
+                };
+                let place = TablesFrom::of(vault, held);
+                ProgramTask::Agent { place, analyst, limits: agents.limits() }
             }
-            (Some(Command::Adopt { vault, held }), _) => ProgramTask::Adopt { vault, anchor: held },
-            (Some(Command::Check { vault, held }), _) => ProgramTask::Check { vault, anchor: held },
-            (Some(Command::Doctor { vault, held }), _) => {
-                ProgramTask::Doctor { vault, anchor: held }
-            }
-            (Some(Command::Dump { vault, held, verifiers }), _) => {
-                ProgramTask::Dump { vault, anchor: held, verifiers }
-            }
-            (Some(Command::Upgrade { vault, held }), _) => {
-                ProgramTask::Upgrade { vault, anchor: held }
-            }
-            #[cfg(feature = "serve")]
-            (Some(Command::Serve { vault, held, serving }), _) => {
-                let options = serving.options(&vault);
-                ProgramTask::Serve { vault, anchor: held, options }
-            }
-            (Some(Command::Slt { files, stage }), _) => ProgramTask::Suites { files, stage },
-            (Some(Command::Completions { shell }), _) => ProgramTask::Completions { shell },
-            (Some(Command::Man), _) => ProgramTask::Man,
-            (Some(Command::Demo { ask }), _) => {
-                let (asker, source) = ask.split();
-                let asker = asker.unwrap_or_else(|| Asker::Analyst("demo".to_owned()));
-                ProgramTask::Ask { place: TablesFrom::Demo, asker, source }
-            }
+            (Some(command), _) => command.task(),
             (None, Some(path)) => {
                 let (asker, source) = self.ask.split();
                 let Some(asker) = asker.or_else(|| analyst.map(Asker::Analyst)) else {
-                    let message = "no user is given: add `--analyst NAME` to ask questions, or \
-                    `--owner` to declare tables; HUSHQL_ANALYST may name the analyst, too";
-                    return Err(usage(ErrorKind::MissingRequiredArgument, message));
+                    let who = "`--analyst NAME` to ask questions, or `--owner` to declare tables";
+                    return Err(nobody(who));
                 };
-                let place = match self.anchor {
-                    Some(anchor) => TablesFrom::Anchored { vault: path, anchor },
-                    None => TablesFrom::Vault(path),
-                };
+                let place = TablesFrom::of(path, self.anchor);
                 ProgramTask::Ask { place, asker, source }
             }
             (None, None) => {
@@ -511,6 +472,56 @@ impl Arguments {
             }
         };
         Ok((task, self.style, self.allowed))
+    }
+}
+
+impl TablesFrom {
+    /// A vault, with its anchor if it has one.
+    pub(super) fn of(vault: PathBuf, anchor: Option<PathBuf>) -> Self {
+        match anchor {
+            Some(anchor) => Self::Anchored { vault, anchor },
+            None => Self::Vault(vault),
+        }
+    }
+}
+
+impl Command {
+    /// The task of a command that needs nothing else.
+    fn task(self) -> ProgramTask {
+        match self {
+            Self::Init { path } => ProgramTask::Init { path },
+            Self::Anchor { vault, anchor, remove: _ } => ProgramTask::Anchor { vault, anchor },
+            Self::Adopt { vault, held } => ProgramTask::Adopt { vault, anchor: held },
+            Self::Check { vault, held } => ProgramTask::Check { vault, anchor: held },
+            Self::Doctor { vault, held } => ProgramTask::Doctor { vault, anchor: held },
+            Self::Dump { vault, held, verifiers } => {
+                ProgramTask::Dump { vault, anchor: held, verifiers }
+            }
+            Self::Upgrade { vault, held } => ProgramTask::Upgrade { vault, anchor: held },
+            #[cfg(feature = "serve")]
+            Self::Serve { vault, held, serving } => {
+                let options = serving.options(&vault);
+                ProgramTask::Serve { vault, anchor: held, options }
+            }
+            #[cfg(feature = "mcp")]
+            Self::Mcp { vault, held, analyst, agents } => ProgramTask::Agent {
+                place: TablesFrom::of(vault, held),
+                analyst: analyst.unwrap_or_default(),
+                limits: agents.limits(),
+            },
+            #[cfg(feature = "mcp")]
+            Self::Token { vault, role, held, days } => {
+                ProgramTask::Token { vault, anchor: held, role, days }
+            }
+            Self::Slt { files, stage } => ProgramTask::Suites { files, stage },
+            Self::Completions { shell } => ProgramTask::Completions { shell },
+            Self::Man => ProgramTask::Man,
+            Self::Demo { ask } => {
+                let (asker, source) = ask.split();
+                let asker = asker.unwrap_or_else(|| Asker::Analyst("demo".to_owned()));
+                ProgramTask::Ask { place: TablesFrom::Demo, asker, source }
+            }
+        }
     }
 }
 

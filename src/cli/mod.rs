@@ -37,6 +37,8 @@ mod print;
 mod progress;
 mod prompt;
 mod repl;
+#[cfg(feature = "serve")]
+mod serving_arguments;
 mod slt;
 mod table;
 mod terminate;
@@ -45,8 +47,6 @@ mod view;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
-#[cfg(feature = "serve")]
-use std::path::PathBuf;
 use std::thread;
 
 use clap::Parser;
@@ -199,9 +199,21 @@ async fn perform(
         ProgramTask::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         #[cfg(feature = "serve")]
         ProgramTask::Serve { vault, anchor, options } => {
-            let engine = engine(&place(vault, anchor), resources, placed)?;
+            let engine = engine(&TablesFrom::of(vault, anchor), resources, placed)?;
             let serving = crate::server::serve(engine, &options, |sentence| printer.note(sentence));
             serving.await.map_err(Failure::Usage)?;
+            Ok(0)
+        }
+        #[cfg(feature = "mcp")]
+        ProgramTask::Agent { place, analyst, limits } => {
+            let session = open(&place, &Asker::Analyst(analyst), resources, placed)?;
+            crate::mcp::on_standard_streams(session, limits).await.map_err(Failure::Usage)?;
+            Ok(0)
+        }
+        #[cfg(feature = "mcp")]
+        ProgramTask::Token { vault, anchor, role, days } => {
+            let engine = builder(anchor.as_deref()).open(vault)?;
+            printer.script(&format!("{}\n", engine.bearer_token(&role, days)?))?;
             Ok(0)
         }
         ProgramTask::Ask { place, asker, source } => {
@@ -225,14 +237,6 @@ async fn perform(
             };
             exec::script(&session, printer, &script, style.keep_going).await
         }
-    }
-}
-
-#[cfg(feature = "serve")]
-fn place(vault: PathBuf, anchor: Option<PathBuf>) -> TablesFrom {
-    match anchor {
-        Some(anchor) => TablesFrom::Anchored { vault, anchor },
-        None => TablesFrom::Vault(vault),
     }
 }
 

@@ -20,12 +20,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hushql::Engine;
+#[cfg(feature = "mcp")]
+use hushql::{Answer, Error};
 use tokio::runtime::Handle;
 
 use self::audit::Audit;
 use self::connection::From;
+#[cfg(feature = "mcp")]
+use self::connections::count;
 use self::connections::{House, Limits};
 use self::socket::Socket;
+#[cfg(feature = "mcp")]
+use self::statement_kind::StatementText;
 use self::tls::Tls;
 
 mod audit;
@@ -73,6 +79,9 @@ pub(crate) struct Options {
     pub(crate) metrics: Option<SocketAddr>,
     /// How long statements may go on after the server is told to stop.
     pub(crate) grace: Duration,
+    /// The address for language models, and what each role may spend there.
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: Option<(SocketAddr, crate::mcp::AgentLimits)>,
 }
 
 /// Where the certificate of TLS comes from.
@@ -150,6 +159,11 @@ pub(crate) async fn serve(
         let address = metrics::serve(&house, address)?;
         tell(&format!("listening on {address} for /health and /metrics"));
     }
+    #[cfg(feature = "mcp")]
+    if let Some((address, limits)) = options.mcp {
+        let address = agents(&house, address, limits).await?;
+        tell(&format!("listening on {address} for agents, by the Model Context Protocol"));
+    }
     let ended = tokio::select! {
         () = told_to_stop() => {
             tell("stopping: statements that run are answered first");
@@ -167,6 +181,34 @@ pub(crate) async fn serve(
         let _ = std::fs::remove_file(path);
     }
     ended
+}
+
+/// Serves language models, and returns the bound address. Their queries are in the audit log, too.
+#[cfg(feature = "mcp")]
+async fn agents(
+    house: &Arc<House>,
+    address: SocketAddr,
+    limits: crate::mcp::AgentLimits,
+) -> Result<SocketAddr, String> {
+    let recording = Arc::clone(house);
+    let record = move |role: &str, sql: &str, answered: Result<&Answer, &Error>| {
+        count(&recording.counts.statements);
+        let Some(audit) = &recording.audit else { return };
+        let code = answered.err().map(|error| sqlstate::told(error, sql, None, false).code);
+        let receipt = answered.ok().and_then(Answer::receipt);
+        // The answer is paid for: a full disk must not withhold it from the client.
+        let code = code.as_deref().unwrap_or("00000");
+        let _ = audit.statement(role, &StatementText::of(sql), code, receipt);
+    };
+    let endpoint = crate::mcp::Endpoint {
+        address,
+        tls: house.tls.as_ref().map(Tls::for_http),
+        limits,
+        connections: house.limits.connections,
+        of_a_role: house.limits.of_a_role,
+        record: Some(Arc::new(record)),
+    };
+    crate::mcp::serve(house.engine.clone(), endpoint).await
 }
 
 /// Waits until the vault cannot be used any more. Only a restarted program reads it from the disk

@@ -52,6 +52,14 @@ impl Tls {
         Ok(Self { config: Arc::new(config), certificate })
     }
 
+    /// The same certificate, for HTTP.
+    #[cfg(feature = "mcp")]
+    pub(super) fn for_http(&self) -> Arc<ServerConfig> {
+        let mut config = self.config.as_ref().clone();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+
     /// Begins a connection.
     pub(super) fn begin(&self) -> io::Result<ServerConnection> {
         ServerConnection::new(Arc::clone(&self.config)).map_err(io::Error::other)

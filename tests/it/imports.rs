@@ -63,7 +63,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 41] = [
+const PLACES: [(&str, Place); 42] = [
     ("aggregate", Place::Shelf),
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
@@ -104,6 +104,7 @@ const PLACES: [(&str, Place); 41] = [
     ("views", Place::Frame),
     ("lib", Place::Frame),
     ("cli", Place::Guest),
+    ("mcp", Place::Guest),
     ("server", Place::Guest),
 ];
 
@@ -376,7 +377,9 @@ fn absolute(path: Vec<String>, home: &[String]) -> Vec<String> {
         }
         Some(first)
             if CRATES[1..].iter().any(|(_, name, _)| *name == first)
-                && !home.first().is_some_and(|top| ["cli", "server"].contains(&top.as_str())) =>
+                && !home
+                    .first()
+                    .is_some_and(|top| ["cli", "mcp", "server"].contains(&top.as_str())) =>
         {
             base.clear();
             rest = &rest[1..];
@@ -538,7 +541,9 @@ fn stages_know_no_later_stage_and_shelves_know_none() {
                 (Place::Stage(a), Place::Stage(b)) => b < a,
                 (Place::Stage(_) | Place::Shelf, Place::Shelf) => true,
                 // The program's door leads to the server, and both use what anybody can import.
-                (Place::Guest, Place::Guest) => from == "cli",
+                (Place::Guest, Place::Guest) => {
+                    from == "cli" || (from.as_str(), to.as_str()) == ("server", "mcp")
+                }
                 (Place::Guest, _)
                 | (_, Place::Guest)
                 | (Place::Shelf, Place::Stage(_))
@@ -868,9 +873,12 @@ fn foreign_crates_stay_where_they_belong() {
                 }
                 "clap" | "clap_complete" | "clap_mangen" | "rustyline" | "comfy_table"
                 | "indicatif" | "sqllogictest" => top == "cli",
+                "rmcp" | "hyper" | "hyper_util" | "http_body_util" => top == "mcp",
                 _ => true,
             };
-            if !fine || (["cli", "server"].contains(&top.as_str()) && path[0] == "datafusion") {
+            if !fine
+                || (["cli", "mcp", "server"].contains(&top.as_str()) && path[0] == "datafusion")
+            {
                 violations.push(format!("{file}: {}", path.join("::")));
             }
         }

@@ -82,7 +82,7 @@ pub use engine::stream::AnswerStream;
 pub use engine::vault_file::VaultFile;
 pub use error::{Error, LedgerError};
 pub use explain::Explanation;
-pub use ledger::{BudgetState, SliceState};
+pub use ledger::{BudgetState, ChargeCaps, CostCap, SliceState};
 pub use owner::typed::{
     BudgetSlice, Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit,
 };

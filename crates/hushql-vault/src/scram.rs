@@ -148,6 +148,19 @@ impl Verifier {
         Fingerprint(Sha256::digest(self.text()).into())
     }
 
+    /// The seal of a text that allows to ask as a role: only someone with the vault's secret and
+    /// this verifier can compute it, and another password ends it.
+    pub fn sealed(&self, secret: &Key, text: &str) -> String {
+        let key = hmac(secret, &[b"token", self.text().as_bytes()]);
+        hmac(&key, &[text.as_bytes()]).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether a text has this seal. The time does not depend on where seals differ.
+    pub fn has_sealed(&self, secret: &Key, text: &str, seal: &str) -> bool {
+        let digest = |text: &str| Sha256::digest(text).into();
+        equal(&digest(&self.sealed(secret, text)), &digest(seal))
+    }
+
     /// The text that [`Verifier::read`] reads.
     pub fn text(&self) -> String {
         let Self { salt, iterations, stored_key, server_key } = self;
@@ -281,6 +294,19 @@ mod tests {
         for wrong in ["", "secret", "md5abc", &text[..text.len() - 2], &few, &many] {
             assert_eq!(Verifier::read(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_seal_is_of_one_text_verifier_and_secret() {
+        let (one, other) =
+            (Verifier::of_password("a", [1; 16]), Verifier::of_password("b", [1; 16]));
+        let seal = one.sealed(&[7; 32], "lab.1");
+        assert!(one.has_sealed(&[7; 32], "lab.1", &seal));
+        assert!(!one.has_sealed(&[7; 32], "lab.2", &seal));
+        assert!(!one.has_sealed(&[8; 32], "lab.1", &seal));
+        assert!(!other.has_sealed(&[7; 32], "lab.1", &seal));
+        assert!(!one.has_sealed(&[7; 32], "lab.1", ""));
+        assert_eq!(seal.len(), 64);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What users rely on: the program, the dialect, files, the texts of the project.
 
+pub(crate) mod agents;
 pub(crate) mod asked;
 pub(crate) mod bad_input;
 pub(crate) mod cells;

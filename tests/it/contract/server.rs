@@ -26,6 +26,7 @@ pub(crate) struct Served {
     process: Child,
     pub port: u16,
     metrics: Option<u16>,
+    agents: Option<u16>,
     /// The last line that it wrote, once it has ended.
     last: Option<JoinHandle<String>>,
 }
@@ -59,14 +60,20 @@ impl Served {
         };
         let port = listening("for roles");
         let metrics = arguments.contains(&"--metrics").then(|| listening("/health"));
+        let agents = arguments.contains(&"--mcp").then(|| listening("for agents"));
         let last =
             std::thread::spawn(move || lines.map_while(Result::ok).last().unwrap_or_default());
-        Self { study, process, port, metrics, last: Some(last) }
+        Self { study, process, port, metrics, agents, last: Some(last) }
     }
 
     /// The port of `/health`.
     pub fn metrics(&self) -> u16 {
         self.metrics.unwrap()
+    }
+
+    /// The port for language models.
+    pub fn agents(&self) -> u16 {
+        self.agents.unwrap()
     }
 
     pub fn lab(&self) -> Client {

@@ -29,7 +29,7 @@ use crate::engine::progress::Watched;
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::instance::Inner;
-use crate::ledger::OWNER;
+use crate::ledger::{ChargeCaps, OWNER};
 use crate::owner as declare;
 use crate::owner::typed::ExternalTable;
 use analyst_session::Analyst;
@@ -40,6 +40,7 @@ mod accounts;
 pub(crate) mod analyst_session;
 pub(crate) mod answer_files;
 mod attempts;
+mod bearer_token;
 pub(crate) mod builder;
 mod explained;
 pub(crate) mod forecast;
@@ -321,6 +322,7 @@ impl Engine {
             watched: Watched::default(),
             logged_in: None,
             declared_bounds: false,
+            caps: ChargeCaps::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::explain::Explanation;
 use crate::instance::Inner;
 use crate::instance::entry_numbers::is_apart;
-use crate::ledger::{BudgetState, OWNER};
+use crate::ledger::{BudgetState, ChargeCaps, OWNER};
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
@@ -63,6 +63,8 @@ pub struct Session {
     pub(crate) logged_in: Option<LoggedIn>,
     /// True if bounds must be declared or written, and are never found.
     pub(crate) declared_bounds: bool,
+    /// The most that this session may spend, beside the budgets.
+    pub(crate) caps: ChargeCaps,
 }
 
 /// The refusal of any other statement in the place of a query.
@@ -88,6 +90,29 @@ impl Session {
     #[must_use]
     pub fn with_found_bounds(self, find: bool) -> Self {
         Self { declared_bounds: !find, ..self }
+    }
+
+    /// The same session, which spends at most these caps, whatever its statements name. The cap of
+    /// a day counts all charges of the analyst on that day (UTC), those of other sessions included.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{ChargeCaps, CostCap, Engine, Session, Spend};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let tenth = CostCap { epsilon: Some(Spend::of_epsilon(100_000_000, 0)), rho: None };
+    /// let caps = ChargeCaps { statement: Some(tenth), day: Some(tenth) };
+    /// let agent = Session::from(Engine::demo()?.analyst("agent")?).with_caps(caps);
+    /// let sql = |epsilon: f64| format!("SELECT LAPLACE(eps={epsilon}) COUNT(*) FROM adult");
+    /// assert!(agent.query(&sql(0.2)).await.is_err());
+    /// assert!(agent.query(&sql(0.08)).await.is_ok());
+    /// let refused = agent.query(&sql(0.09)).await.unwrap_err();
+    /// assert!(refused.to_string().contains("ε = 0.1 a day (UTC), of which ε = 0.02 is left"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_caps(self, caps: ChargeCaps) -> Self {
+        Self { caps, ..self }
     }
 
     /// Whether this is the owner's session.

@@ -202,6 +202,7 @@ fn paid(due: &Due) -> Charge {
         unit_domains: due.unit_domains.clone(),
         tables: Default::default(),
         catalog: vault.catalog().unwrap(),
+        caps: Default::default(),
     };
     vault.ensure_analyst("lab").unwrap();
     vault.charge(&request).unwrap()

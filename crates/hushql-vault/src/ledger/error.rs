@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::catalog::{CatalogError, SliceOf, Touched, payer, quoted};
 use crate::ledger::wording::{
-    DRIFTED, named, other_version, parameter, path_or, this, without_delta, without_replays,
+    DRIFTED, cap, named, other_version, parameter, path_or, this, without_delta, without_replays,
 };
 
 /// Why a vault refuses.
@@ -378,6 +378,26 @@ pub enum VaultError {
         /// The maximum cost of one query.
         most: String,
     },
+    /// The query costs more than the caps of the session leave.
+    #[error(
+        "this query costs {asked}, and this session may spend {}",
+        cap(most, left, *a_day)
+    )]
+    OverCap {
+        /// The cost of the query, in the notion of the cap.
+        asked: Spend,
+        /// The cap.
+        most: Spend,
+        /// The remainder of the cap.
+        left: Spend,
+        /// Whether the cap is of a day, and not of a statement.
+        a_day: bool,
+    },
+    /// A release has a cost in ρ only, and the caps of the session count ε alone.
+    #[error(
+        "this session may spend an epsilon, but a release of this query has a cost in rho alone: write eps=… instead of rho=…"
+    )]
+    CapWithoutRho,
     /// A release costs more than one coupon of the budget.
     #[error(
         "the privacy budget `{budget}` pays for a release with one coupon of {coupon}, and a release of this query costs {asked}: write eps={} or less; more coupons do not pay for more",
@@ -415,69 +435,10 @@ pub enum VaultError {
 }
 
 impl VaultError {
-    /// The same error without the paths of the vault and its anchor, which analysts must not learn.
-    #[must_use]
-    pub fn without_paths(mut self) -> Self {
-        match &mut self {
-            Self::Missing { path }
-            | Self::Exists { path }
-            | Self::NotAFile { path }
-            | Self::NotAVault { path }
-            | Self::Version { path, .. }
-            | Self::ReadOnly { path }
-            | Self::Moved { path }
-            | Self::Locked { path }
-            | Self::DiskFull { path, .. }
-            | Self::Failed { path, .. }
-            | Self::Poisoned { path }
-            | Self::Unsynced { path, .. }
-            | Self::Linked { path, .. }
-            | Self::NotAtHome { path }
-            | Self::ForeignJournal { path }
-            | Self::Unanchored { path }
-            | Self::AnchorLate { path } => path.clear(),
-            Self::Corrupt { path, source, .. } => {
-                path.clear();
-                *source = None;
-            }
-            // The message of SQLite names the file.
-            Self::CannotOpen { path, source } => {
-                path.clear();
-                *source = "withheld from analysts".into();
-            }
-            Self::PutBack { path, anchor } | Self::OtherHistory { path, anchor } => {
-                path.clear();
-                anchor.clear();
-            }
-            Self::NoAnchor { anchor }
-            | Self::AnchorExists { anchor }
-            | Self::AnchorBeside { anchor }
-            | Self::AnchorDamaged { anchor }
-            | Self::Anchor { anchor, .. }
-            | Self::AnchorUnmade { anchor, .. } => anchor.clear(),
-            Self::Catalog(_)
-            | Self::Drifted { .. }
-            | Self::NoBudget { .. }
-            | Self::Exhausted { .. }
-            | Self::NoEpsilon { .. }
-            | Self::UnderMin { .. }
-            | Self::OverMax { .. }
-            | Self::OverCoupon { .. }
-            | Self::Amount(_)
-            | Self::Entropy(_)
-            | Self::Redeclared
-            | Self::Clock
-            | Self::EnoughToday { .. }
-            | Self::EnoughPasswords { .. }
-            | Self::EmptyCharge
-            | Self::AnalystName { .. } => {}
-        }
-        self
-    }
-
-    /// True if a budget is the reason: its remainder, its bounds per query, or its notion.
+    /// True if a budget is the reason: its remainder, its bounds per query, or its notion; or a cap
+    /// of the session.
     pub fn is_budget(&self) -> bool {
-        self.budget().is_some()
+        self.budget().is_some() || matches!(self, Self::OverCap { .. } | Self::CapWithoutRho)
     }
 
     /// The name of the budget that is the reason.

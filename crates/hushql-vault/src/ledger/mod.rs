@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use hushql_vault::catalog::{Budget, PerQuery, Replay, Privacy, Source, Table, Unit};
-//! use hushql_vault::ledger::{ChargeEntry, ChargeRequest, Vault, plan_hash};
+//! use hushql_vault::ledger::{ChargeCaps, ChargeEntry, ChargeRequest, Vault, plan_hash};
 //! use hushql_privacy::privacy::{Loss, Spend};
 //!
 //! let vault = Vault::in_memory()?;
@@ -46,6 +46,7 @@
 //!     unit_domains: vec!["adult".to_owned()],
 //!     tables: ["adult".to_owned()].into(),
 //!     catalog: vault.catalog()?,
+//!     caps: ChargeCaps::default(),
 //! })?;
 //! assert_eq!(charge.spend().to_string(), "ε = 1");
 //! assert_eq!(charge.left()[0].1.to_string(), "ε = 9");
@@ -62,8 +63,10 @@ mod records;
 #[cfg(test)]
 mod tests;
 mod vault;
+mod withheld_paths;
 mod wording;
 
+pub use charging::caps::{ChargeCaps, CostCap};
 pub use charging::carried::Elsewhere;
 pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use charging::slice_shares::SliceState;

@@ -17,6 +17,7 @@ mod moved_tables;
 mod races;
 mod rates;
 mod release_tables;
+mod session_caps;
 mod slice_limits;
 mod spent_elsewhere;
 mod views;
@@ -31,7 +32,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use tempfile::TempDir;
 
-use super::{BudgetState, Charge, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
+use super::{
+    BudgetState, Charge, ChargeCaps, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError,
+    plan_hash,
+};
 use crate::catalog::{
     Budget, Catalog, Column, Domain, PerQuery, Privacy, Replay, Source, Table, Unit,
 };
@@ -102,6 +106,7 @@ fn request(nano: i64, atto: i64, unit_domains: &[&str]) -> ChargeRequest {
         unit_domains: unit_domains.iter().map(|unit_domain| (*unit_domain).to_owned()).collect(),
         tables: Default::default(),
         catalog: Arc::new(Catalog::of_any_vault()),
+        caps: ChargeCaps::default(),
     }
 }
 

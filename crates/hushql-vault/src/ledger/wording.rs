@@ -46,6 +46,15 @@ pub(super) fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String
     }
 }
 
+/// What a session may spend, and what is left of it today.
+pub(super) fn cap(most: &Spend, left: &Spend, a_day: bool) -> String {
+    if a_day {
+        format!("{most} a day (UTC), of which {left} is left: ask for less, or tomorrow")
+    } else {
+        format!("{most} on one query: write {} or less", parameter(most))
+    }
+}
+
 /// The advice for a vault of another format.
 pub(super) fn other_version(found: i64, known: i64) -> &'static str {
     if found > known {

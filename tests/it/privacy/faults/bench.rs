@@ -243,6 +243,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
         unit_domains: vec!["people".to_owned()],
         tables: Default::default(),
         catalog: catalog(vault).unwrap_or_default(),
+        caps: Default::default(),
     }
 }
 

@@ -110,6 +110,7 @@ impl Session {
             unit_domains,
             tables: drawn_tables(&planned),
             catalog: Arc::clone(planned.catalog()),
+            caps: self.caps,
         };
         let releases = i64::try_from(request.entries.len()).map_err(|_| Error::Internal)?;
         let cost = cost.in_coupons(releases, &counts).counted_in(&counts);

@@ -201,6 +201,7 @@ impl Session {
             unit_domains: vec![unit_domain],
             tables: release.rows().subject().tables().iter().cloned().collect(),
             catalog: Arc::clone(&declared.catalog),
+            caps: self.caps,
         };
         let cost = cost.in_coupons(1, &counts).counted_in(&counts);
         let due = DueRows { release, declared, request, cost };

@@ -556,6 +556,7 @@ mod tests {
             tables: Default::default(),
             statement: "SELECT 1".to_owned(),
             catalog: vault.catalog().unwrap(),
+            caps: Default::default(),
         });
         assert!(paid.is_ok(), "{paid:?}");
     }

@@ -26,6 +26,7 @@ use rusqlite::Connection;
 use crate::catalog::cells::Cells;
 use crate::catalog::store::{self, Account};
 use crate::catalog::{Budget, Catalog, Cell, SliceOf, Touched};
+use crate::ledger::charging::caps::{self, ChargeCaps};
 use crate::ledger::charging::cell_charges::{
     Landing, check_beginning, landings, narrowed, place, spent_at,
 };
@@ -57,6 +58,8 @@ pub struct ChargeRequest {
     /// The declarations with which the statement was planned. The charge compares them with the
     /// present ones.
     pub catalog: Arc<Catalog>,
+    /// The most that the session may spend.
+    pub caps: ChargeCaps,
 }
 
 impl ChargeRequest {
@@ -197,6 +200,7 @@ pub(crate) fn accounts(
 /// - None of its tables has a note of a charged statement that failed on its files.
 /// - Every unit domain of the request has a budget.
 /// - The cost is neither below a budget's minimum per query nor above its maximum.
+/// - The cost is within the caps of the session.
 /// - Every budget, and the analyst's share of it, can pay the whole cost in its notion, in every
 ///   cell that is charged.
 pub(crate) fn quote(
@@ -241,6 +245,7 @@ fn price(
         asked = asked.plus(cost)?;
         rounded.push(cost);
     }
+    caps::check(connection, &request.caps, &request.analyst, &asked)?;
 
     let accounts = accounts(connection, witness, catalog)?;
     let binds = |account: &Account, unit_domain: &str| {

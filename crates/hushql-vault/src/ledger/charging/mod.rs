@@ -1,6 +1,7 @@
 //! Charges: the comparison with budgets, the queue for the vault, and the moves of charges with
 //! tables.
 
+pub(crate) mod caps;
 pub(crate) mod carried;
 pub(crate) mod cell_charges;
 pub(crate) mod charge;
