@@ -257,7 +257,7 @@ fn kind(text: &str, tokens: &[Token]) -> StatementKind {
         ("close", second) => StatementKind::Close(name(1).filter(|_| second != "all")),
         ("copy", _) => copy(text, tokens),
         ("select" | "with" | "values" | "analyze", _) => StatementKind::Query,
-        ("describe" | "explain", _) => StatementKind::Free,
+        ("describe" | "summarize" | "explain", _) => StatementKind::Free,
         ("alter", "table") if word(3) == "suggest" => StatementKind::Free,
         ("", _) => match tokens.first() {
             None => StatementKind::Empty,

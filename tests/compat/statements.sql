@@ -172,7 +172,7 @@ SELECT COUNTIF(age > 65) AS old FROM adult;
 SELECT APPROX_COUNT_DISTINCT(user_id) FROM orders;
 -- SUM | both
 SELECT SUM(price) FROM orders;
--- SUM of a column without a range | both | CLAMP, or a declared domain
+-- SUM of a column without a range | both | finds one with half of ε; a CLAMP or a domain is better
 SELECT LAPLACE(eps=1) SUM(order_id) FROM orders;
 -- SUM(DISTINCT x) | both
 SELECT SUM(DISTINCT qty) FROM orders;
@@ -186,7 +186,7 @@ SELECT MEDIAN(age) FROM adult;
 SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM adult;
 -- PERCENTILE_CONT(x, f) | GoogleSQL
 SELECT EXPONENTIAL(eps=1) PERCENTILE_CONT(age, 0.5) FROM adult;
--- PERCENTILE_DISC | both | `QUANTILE(x, f)`
+-- PERCENTILE_DISC | both
 SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age) FROM adult;
 -- APPROX_QUANTILES | GoogleSQL | `QUANTILE(x, 0.25)` and the like
 SELECT LAPLACE(eps=1) APPROX_QUANTILES(age, 4) FROM adult;
@@ -228,7 +228,7 @@ SELECT sex, race, COUNT(*) AS n FROM adult GROUP BY CUBE (sex, race);
 SELECT sex, race, COUNT(*) AS n FROM adult GROUP BY GROUPING SETS ((sex), (race), ());
 -- GROUPING(x) | both
 SELECT sex, GROUPING(sex) AS total, COUNT(*) AS n FROM adult GROUP BY ROLLUP (sex);
--- PIVOT | GoogleSQL | `COUNT(*) FILTER (WHERE sex = 'Male')` and the like
+-- PIVOT | GoogleSQL | over a subquery that names its columns, with a list of values
 SELECT * FROM (SELECT sex, status FROM adult) PIVOT (COUNT(*) FOR sex IN ('Male', 'Female'));
 -- UNPIVOT | GoogleSQL | UNION ALL
 SELECT * FROM census UNPIVOT (v FOR c IN (share));

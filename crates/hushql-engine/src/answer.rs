@@ -24,11 +24,13 @@ use crate::visible::{self, rounded};
 
 mod accuracy;
 mod consistent_notes;
+pub(crate) mod drowned;
 pub(crate) mod file_answer;
 mod found_bounds;
 mod receipt;
 
 use consistent_notes::consistent_notes;
+use drowned::{NumberColumn, Remedy, remedies};
 use found_bounds::{bound_of, found_bounds_notes};
 
 pub use accuracy::{Accuracy, AccuracyKind};
@@ -62,7 +64,7 @@ pub struct Answer {
 impl Answer {
     /// An answer from batches of rows, each with the errors of its columns.
     pub(crate) fn new(head: Head, rows: Vec<(RecordBatch, Vec<Option<ArrayRef>>)>) -> Self {
-        let Head { schema, mut accuracy, mut notes, receipt, without_bound } = head;
+        let Head { schema, mut accuracy, mut notes, receipt, without_bound, remedies } = head;
         let (batches, errors): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         // For a column that is computed from released numbers, the accuracy is the largest error of
         // its rows.
@@ -82,13 +84,32 @@ impl Answer {
             }
         }
         let receipt = receipt.map(Box::new);
-        Self { schema, batches, errors, accuracy, notes, receipt }
+        let mut answer = Self { schema, batches, errors, accuracy, notes, receipt };
+        let columns = remedies.iter().enumerate();
+        let drowned = columns.filter_map(|(i, remedy)| answer.numbers(i)?.note(remedy));
+        let drowned: Vec<String> = drowned.collect();
+        answer.notes.extend(drowned);
+        answer
+    }
+
+    /// The numbers of a column with their errors; `None` for a column of anything else.
+    fn numbers(&self, column: usize) -> Option<NumberColumn<'_>> {
+        let name = self.schema.fields().get(column)?.name();
+        let mut told = self.accuracy.iter();
+        let drawn = told.find(|one| one.column == *name && one.kind == AccuracyKind::Drawn);
+        Some(NumberColumn {
+            name,
+            values: drowned::numbers(&self.batches, column)?,
+            errors: self.errors(column).collect(),
+            drawn: drawn.map(|one| one.value),
+        })
     }
 
     pub(crate) fn into_parts(self) -> (Head, Vec<RecordBatch>) {
         let Self { schema, batches, errors: _, accuracy, notes, receipt } = self;
         let receipt = receipt.map(|receipt| *receipt);
-        (Head { schema, accuracy, notes, receipt, without_bound: Vec::new() }, batches)
+        let (without_bound, remedies) = (Vec::new(), Vec::new());
+        (Head { schema, accuracy, notes, receipt, without_bound, remedies }, batches)
     }
 
     /// The rows, each batch with the errors of its columns.
@@ -302,6 +323,8 @@ pub(crate) struct Head {
     pub(crate) receipt: Option<Receipt>,
     /// For each column, why it has no error, in case it has none on any row.
     pub(crate) without_bound: Vec<&'static str>,
+    /// For each column, what to write if its numbers drown.
+    pub(crate) remedies: Vec<Remedy>,
 }
 
 impl Head {
@@ -311,7 +334,8 @@ impl Head {
         let schema = SchemaRef::clone(&drawn.schema);
         let outputs = 0..drawn.schema.fields().len();
         let without_bound = outputs.map(|output| release.without_bound(output)).collect();
-        Self { schema, accuracy, notes: notes(release, drawn), receipt, without_bound }
+        let (notes, remedies) = (notes(release, drawn), remedies(release, drawn));
+        Self { schema, accuracy, notes, receipt, without_bound, remedies }
     }
 }
 

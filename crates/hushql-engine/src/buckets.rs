@@ -143,6 +143,12 @@ pub(crate) fn reach(bucket: Expr) -> Result<Expr> {
     Ok(power(lit(2.0), exponent))
 }
 
+/// True if a DOUBLE's bucket holds negative values, by the bucket's number.
+pub(crate) fn is_negative(bucket: i64) -> bool {
+    let below = FLOATS.count() + 1;
+    usize::try_from(bucket).map_or(true, |bucket| bucket < below)
+}
+
 /// The least and the greatest integer of a type.
 fn integers(data_type: &DataType) -> Option<(i128, i128)> {
     Some(match data_type {

@@ -201,6 +201,13 @@ impl Refusal {
         }
     }
 
+    /// Adds a reason to the message.
+    #[must_use]
+    pub(crate) fn since(mut self, why: &str) -> Self {
+        self.message = format!("{}; {}", self.message, visible::line(why));
+        self
+    }
+
     /// Adds the steps of the analysis that succeeded before the refusal.
     #[must_use]
     pub(crate) fn after(mut self, derivation: &[String]) -> Self {
@@ -230,7 +237,7 @@ impl Refusal {
     /// use hushql::{Engine, Error, Reason};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert_eq!(refusal.reason(), Reason::NoRange);
     /// # Ok::<(), Error>(())
@@ -246,7 +253,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert_eq!(refusal.code(), "HQ007");
     /// # Ok::<(), Error>(())
@@ -262,9 +269,9 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
-    /// assert_eq!(refusal.clause(), "sum(order_id)");
+    /// assert_eq!(refusal.clause(), "max(order_id)");
     /// # Ok::<(), Error>(())
     /// ```
     pub fn clause(&self) -> &str {
@@ -278,7 +285,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert!(refusal.message().contains("range"));
     /// # Ok::<(), Error>(())
@@ -294,7 +301,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert!(refusal.hint().contains("CLAMP"));
     /// # Ok::<(), Error>(())
@@ -326,7 +333,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// println!("{}", refusal.derivation().join(" → "));
     /// # Ok::<(), Error>(())

@@ -21,7 +21,7 @@ CREATE EXTERNAL TABLE wards STORED AS CSV LOCATION 'wards.csv';
 ALTER TABLE wards SET PUBLIC;
 CREATE EXTERNAL TABLE undeclared STORED AS CSV LOCATION 'wards2.csv';
 CREATE PRIVACY BUDGET \"all; of 'it\" FOR people LIMIT (epsilon=9.000000001, delta=1.5e-6)
-  PER QUERY (default=0.1, default_delta=1e-18, min=0.000001, max=5, max_delta=1e-7);
+  PER QUERY (default=0.1, default_delta=1e-18, min=0.000001, max=5, max_delta=1e-7, bounds=declared);
 CREATE PRIVACY BUDGET z FOR \"Visits \"\"at\"\" night's\" LIMIT (epsilon=40, delta=1e-6) ACCOUNTANT ZCDP PER QUERY (default=0.05, min_rho=1e-5, max_rho=2);
 CREATE PRIVACY BUDGET t FOR copy LIMIT (epsilon=8, delta=1e-6) ACCOUNTANT ZCDP (thresholds=0);
 CREATE PRIVACY BUDGET r FOR copy LIMIT (rho=2, delta=1e-6) PER QUERY (default_rho=0.5, max_rho=1);

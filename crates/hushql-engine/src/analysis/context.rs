@@ -11,4 +11,6 @@ pub(crate) struct Context<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) lookups: &'a Lookups,
     pub(crate) tables: &'a dyn Tables,
+    /// True if sums and means of the time between two columns find their bounds.
+    pub(crate) finds_spans: bool,
 }

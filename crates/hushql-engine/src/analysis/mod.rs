@@ -70,6 +70,7 @@ pub use measure::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
+pub(crate) use measure::row_bound_ladder::proposed;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::unknown_partitions::{Compares, Payer, UnknownPartitions};
 pub use measure::{Input, InputShape, Measure, ReleaseKind, TermColumns};
@@ -96,13 +97,16 @@ pub fn analyze(
     lookups: &Lookups,
     tables: &dyn Tables,
 ) -> Result<Analysis, NotAnalyzed> {
-    let as_written = |bound: &Bound| analyze_as_written(bound, catalog, lookups, tables);
-    match as_written(bound) {
-        Err(NotAnalyzed::NoRange(missing)) => {
-            with_bounds_found(bound, missing, catalog, &as_written)
+    let found = |finds_spans: bool| {
+        let once =
+            |bound: &Bound| analyze_once(Context { bound, catalog, lookups, tables, finds_spans });
+        match once(bound) {
+            Err(NotAnalyzed::NoRange(missing)) => with_bounds_found(bound, missing, catalog, &once),
+            analyzed => analyzed,
         }
-        analyzed => analyzed,
-    }
+    };
+    // What finds no bounds has those that follow from the declarations, if there are some.
+    found(true).or_else(|_| found(false))
 }
 
 /// Analyzes a query as it is written, without finding bounds for it.
@@ -112,7 +116,12 @@ pub(crate) fn analyze_as_written(
     lookups: &Lookups,
     tables: &dyn Tables,
 ) -> Result<Analysis, NotAnalyzed> {
-    let context = Context { bound, catalog, lookups, tables };
+    analyze_once(Context { bound, catalog, lookups, tables, finds_spans: false })
+}
+
+/// Analyzes a query as it is written.
+fn analyze_once(context: Context<'_>) -> Result<Analysis, NotAnalyzed> {
+    let Context { bound, tables, .. } = context;
     let (parts, values, steps) = (Vec::new(), Vec::new(), Vec::new());
     let mut cutter = Splitter { context, parts, values, steps, sets: None };
     let hidden = |error: NotAnalyzed, steps: &[String]| {

@@ -36,11 +36,15 @@ use crate::analysis::call::input_columns::{
 use crate::analysis::call::read_calls::{distinct_values, releases};
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
-use crate::analysis::expr::date_arithmetic::is_difference;
+use crate::analysis::expr::date_arithmetic::{is_difference, is_span};
+use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::measure::contribution_bounds::{limits, number};
+use crate::analysis::measure::grid::no_range;
 use crate::analysis::measure::joint::read_joint;
-use crate::analysis::measure::measure_frame::{MeasureFrame, argument, sum_raw};
+use crate::analysis::measure::measure_frame::{
+    MeasureFrame, argument, sum_raw, with_rows_of_owner,
+};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::measure::row_bound_ladder;
@@ -283,6 +287,8 @@ pub(crate) fn cut(
             outer: keys.most_groups(),
             one_group,
             tables: sources.tables,
+            finds_spans: sources.finds_spans,
+            catalog: sources.catalog,
         };
         let measures = calls.iter().enumerate().map(|(i, call)| {
             measure(call, &mut frame, &keys)
@@ -442,6 +448,30 @@ fn measure(call: &Call, frame: &mut MeasureFrame<'_>, keys: &Keys) -> Result<Mea
     }
 }
 
+/// True if a sum, mean or variance is one of the time between two columns, and finds its bounds:
+/// the range that follows from both whole ranges is far wider than that of most rows.
+///
+/// # Guarantee
+/// It follows from the statement and the types alone.
+fn finds_span(
+    call: &Call,
+    aggregate: &AggregateCall,
+    frame: &MeasureFrame<'_>,
+    scope: &Scope,
+) -> bool {
+    let is_summed = matches!(
+        aggregate.function,
+        AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_)
+    );
+    let is_bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
+    let argument = call.params.args.first();
+    frame.finds_spans
+        && is_summed
+        && !is_bounded
+        && call.clause.finding.is_none()
+        && argument.is_some_and(|argument| is_span(argument, scope))
+}
+
 /// A number that a mechanism perturbs.
 fn numeric(
     call: &Call,
@@ -470,6 +500,9 @@ fn numeric(
         | AggregateName::Unsupported(_) => {
             let mut argument = argument(call, aggregate, frame, &scope)?;
             argument.is_unit |= padded.is_some();
+            if finds_span(call, aggregate, frame, &scope) {
+                return Err(no_range(text, &argument.remedy));
+            }
             let subject = &frame.flow.subject;
             let read = read_number(aggregate, &argument, subject, &mut clause.parameters, text)?;
             sum_raw(&read.input, aggregate, call.params.args.first(), frame);
@@ -483,7 +516,8 @@ fn numeric(
         let groups = frame.outer_of_unit();
         let proposed =
             row_bound_ladder::proposed(&clause, aggregate, frame.outer).filter(|_| !are_unknown);
-        let limits = limits(subject, &clause.parameters, &read, groups, false, text)
+        let parameters = with_rows_of_owner(&clause.parameters, call, &read.input, frame);
+        let limits = limits(subject, &parameters, &read, groups, false, text)
             .map_err(|refusal| row_bound_ladder::proposing(refusal, proposed))?;
         (limits, number(&read, &limits, text)?, None)
     };

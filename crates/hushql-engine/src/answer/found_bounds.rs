@@ -3,13 +3,15 @@
 //! In: a release, and what it drew. Out: the bound of each such aggregate, what it cost, and the
 //! note that says so. All of it follows from released values.
 
-use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
 
 use crate::analysis::{Measure, PrivateAggregate};
-use crate::buckets::float_text;
+use crate::buckets::{float_text, is_negative};
 use crate::dialect::Finding;
 use crate::exec::Drawn;
+use crate::release::mechanism::Mechanism;
 use crate::release::{Release, loss_text};
 
 /// A bound that was drawn for an aggregate.
@@ -24,6 +26,9 @@ pub(super) struct Bound {
     stands_out: bool,
     /// What it cost.
     price: String,
+    /// The range that a reader may write instead, at half of the error; `None` if another one may
+    /// be better.
+    written: Option<String>,
 }
 
 /// The bound in whose units a measure is released. `None` for a measure in its own unit.
@@ -36,14 +41,63 @@ pub(super) fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> O
     let (text, _) = measure.clause.text.split_once(", released at ")?;
     let histogram = release.analysis().parts().get(part)?.measures().first()?;
     let in_rho = histogram.clause.parameters.rho.is_some();
+    let mechanized = mechanism_of(measure, release);
+    let halves = !in_rho && matches!(mechanized, Some(Mechanism::Laplace(_)));
+    let kept = drawn.released.get(part).and_then(|batch| kept_sign(batch, least));
+    let ends = kept.map(|negative| (if negative { -value } else { 0.0 }, value));
+    let written = ends.filter(|_| halves).and_then(|ends| clamped(text, ends));
     Some(Bound {
         text: text.to_owned(),
         value,
         unit: if squared { value * value } else { value },
         least,
         stands_out: i128::from(most) >= least,
+        written,
         price: loss_text(&release.mechanisms(part).first()?.loss, in_rho),
     })
+}
+
+/// The mechanism of a measure.
+fn mechanism_of<'a>(measure: &Measure, release: &'a Release) -> Option<&'a Mechanism> {
+    let parts = release.analysis().parts().iter().enumerate();
+    let mut places = parts.filter_map(|(part, own)| {
+        let at = own.measures().iter().position(|other| std::ptr::eq(other, measure))?;
+        release.mechanisms(part).get(at)
+    });
+    places.next().map(|mechanized| &mechanized.mechanism)
+}
+
+/// True if a bucket of negative values stands out among released counts. `None` if no bucket stands
+/// out.
+fn kept_sign(histogram: &RecordBatch, least: i128) -> Option<bool> {
+    let [buckets, .., counts] = histogram.columns() else { return None };
+    let numbers = cast(buckets, &DataType::Int64).ok()?;
+    let numbers = numbers.as_primitive_opt::<Int64Type>()?.iter();
+    let counts = counts.as_primitive_opt::<Int64Type>()?.iter();
+    let kept = numbers.zip(counts).filter(|(_, n)| n.is_some_and(|n| i128::from(n) >= least));
+    let signs: Vec<bool> = kept.filter_map(|(bucket, _)| bucket.map(is_negative)).collect();
+    (!signs.is_empty()).then(|| signs.contains(&true))
+}
+
+/// A sum or mean with its argument clamped to what the histogram showed, as it would be written.
+fn clamped(text: &str, (lo, hi): (f64, f64)) -> Option<String> {
+    let (name, rest) = text.split_once('(')?;
+    if !["sum", "avg"].iter().any(|known| name.trim().eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    let mut depth = 1_usize;
+    let end = rest.char_indices().find_map(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })?;
+    let (argument, after) = rest.split_at(end);
+    let (lo, hi) = (float_text(lo), float_text(hi));
+    let is_plain = !argument.contains(['\'', '"', ',']);
+    is_plain.then(|| format!("{name}(CLAMP({argument}, {lo}, {hi}){after}"))
 }
 
 /// The notes on bounds that were found.
@@ -57,8 +111,11 @@ pub(super) fn found_bounds_notes<'a>(
         let value = float_text(bound.value);
         let text = &bound.text;
         Some(if bound.stands_out {
+            let halved = bound.written.as_ref().map_or_else(String::new, |written| {
+                format!("; {written} would have halved the error")
+            });
             format!(
-                "{text}: values were cut to ± {value}, the bound found at {}, and its ± does not count what was cut",
+                "{text}: values were cut to ± {value}, the bound found at {}, and its ± does not count what was cut{halved}",
                 bound.price
             )
         } else {

@@ -21,6 +21,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use sqlparser::ast::BinaryOperator;
 
+use super::moved_days::moved_by_days;
 use super::quoting::{operand, written};
 use super::temporal::MICROSECONDS;
 pub(super) use super::value_kind::ValueKind;
@@ -41,6 +42,9 @@ impl ExprPlanner for Strict {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let Some(moved) = moved_by_days(&expr, schema)? {
+            return Ok(PlannerResult::Planned(moved));
+        }
         refused(operands(&expr.op, &expr.left, &expr.right, schema), self.null_values)?;
         Ok(PlannerResult::Original(expr))
     }

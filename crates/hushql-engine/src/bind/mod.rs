@@ -38,12 +38,12 @@ use sqlparser::ast as sql;
 use crate::catalog::RESERVED;
 use crate::dialect::{
     CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause, candidate_marker,
-    magnitude_name, marker,
+    magnitude_name, marker, moved_times_name,
 };
 use crate::functions::{
     capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
     date_trunc_function, gathered, histogram_function, interval_end_functions, magnitude_function,
-    width_bucket_function,
+    moved_times_function, width_bucket_function,
 };
 use comparisons::Strict;
 use decimals::with_decimals;
@@ -53,6 +53,8 @@ use grouping_sets::one_by_one;
 use marker::Marker;
 use merged::Joins;
 use one_type::with_one_type;
+use percentile_disc::DiscreteQuantile;
+pub(crate) use percentile_disc::PERCENTILE_DISC;
 use struct_fields::with_fields;
 use using::Numbered;
 
@@ -66,9 +68,11 @@ pub(crate) mod grouping_sets;
 mod marker;
 mod merged;
 mod moment;
+mod moved_days;
 pub(crate) mod names;
 mod not_computed;
 mod one_type;
+mod percentile_disc;
 mod planner_messages;
 mod points;
 pub(crate) mod quoting;
@@ -323,6 +327,7 @@ impl Functions {
         }
         scalars.insert("clamp".to_owned(), clamp_function());
         scalars.insert(magnitude_name(), magnitude_function());
+        scalars.insert(moved_times_name(), moved_times_function());
         scalars.insert("date_diff".to_owned(), date_diff_function());
         scalars.insert("datediff".to_owned(), date_diff_function());
         scalars.insert("width_bucket".to_owned(), width_bucket_function());
@@ -348,6 +353,8 @@ impl Functions {
             RR_COUNT.to_owned(),
             Arc::new(AggregateUDF::from(RrCountPlaceholder::default())),
         );
+        let discrete = AggregateUDF::from(DiscreteQuantile::default());
+        aggregates.insert(PERCENTILE_DISC.to_owned(), Arc::new(discrete));
         // Names of the dialect for these aggregates. They can be called with or without a
         // mechanism.
         if let Some(quantile) = aggregates.get("percentile_cont").cloned() {

@@ -513,7 +513,7 @@ impl fmt::Display for Joint {
 
 impl AggregateName {
     /// The aggregates by their SQL names.
-    const NAMES: [(&'static str, Self); 31] = [
+    const NAMES: [(&'static str, Self); 32] = [
         ("count", Self::Count),
         ("count_if", Self::Count),
         ("countif", Self::Count),
@@ -525,6 +525,7 @@ impl AggregateName {
         ("median", Self::Median),
         ("quantile", Self::Quantile),
         ("percentile_cont", Self::Quantile),
+        ("percentile_disc", Self::Quantile),
         ("approx_percentile_cont", Self::Quantile),
         ("approx_median", Self::Median),
         ("revenue", Self::Revenue),

@@ -163,17 +163,27 @@ pub(super) fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserErr
             "max_rho" => set(parser, &mut clause.max_rho, &name, parse_rho(&value))?,
             "default_delta" => set(parser, &mut clause.default_delta, &name, parse_delta(&value))?,
             "max_delta" => set(parser, &mut clause.max_delta, &name, parse_delta(&value))?,
+            "bounds" => {
+                set(parser, &mut clause.declared_bounds, &name, parse_bounds(&value))?;
+            }
             _ => {
                 return error(
                     parser,
                     &format!(
-                        "PER QUERY takes default, default_rho, default_delta, min, min_rho, max, max_rho and max_delta, not {name}"
+                        "PER QUERY takes default, default_rho, default_delta, min, min_rho, max, max_rho, max_delta and bounds, not {name}"
                     ),
                 );
             }
         }
     }
     Ok(clause)
+}
+
+/// True for `declared`, false for `found`.
+fn parse_bounds(value: &Literal) -> Option<bool> {
+    let word = value.text()?;
+    let is = |known: &str| word.eq_ignore_ascii_case(known);
+    (is("declared") || is("found")).then(|| is("declared"))
 }
 
 pub(super) fn parse_epsilon(value: &Literal) -> Option<Epsilon> {
@@ -191,6 +201,7 @@ pub(super) fn parse_delta(value: &Literal) -> Option<Delta> {
 /// The allowed range of an amount with this name.
 fn range_of(name: &str) -> &'static str {
     match name {
+        "bounds" => "bounds=declared or bounds=found",
         "delta" | "default_delta" | "max_delta" => "a number between 0 and 1, at least 1e-18",
         "coupons" => "a whole number from 1 to 4294967295",
         _ => "a number from 1e-12 to 1000000",

@@ -11,6 +11,8 @@
 //! dateadd(day, 3, x), date_sub(x, i)     x + INTERVAL '3 day', x - i
 //! age(b, a) < INTERVAL '18 years'        b - INTERVAL '18 years' < a
 //! extract(year from age(b, a))           whole years, as timestampdiff(year, a, b)
+//! extract(epoch from b - a)              date_diff('microsecond', a, b) / 1000000.0
+//! x + n * INTERVAL '1 month'             a function of its own
 //! ```
 
 use sqlparser::ast::{
@@ -18,6 +20,7 @@ use sqlparser::ast::{
     FunctionArgExpr, FunctionArguments, Ident, UnaryOperator,
 };
 
+use crate::catalog::RESERVED;
 use crate::dialect::clauses::call;
 
 /// Functions that take a part of a moment, and the parts.
@@ -41,8 +44,18 @@ const PARTS: [(&str, &str); 13] = [
 const NAMES: [(&str, &str); 2] = [("monthname", "%B"), ("dayname", "%A")];
 
 /// The units of spans, in the singular.
-const UNITS: [&str; 9] =
-    ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"];
+const UNITS: [&str; 10] = [
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+];
 
 /// The names of the functions that this module respells, for help and completion.
 pub fn calendar_call_names() -> impl Iterator<Item = &'static str> {
@@ -63,10 +76,12 @@ pub(super) fn calendar_call(expr: &Expr) -> Option<Expr> {
             match (Age::read(expr), field) {
                 (Some(age), _) => age.part(&part),
                 (None, DateTimeField::Isodow) => Some(iso_weekday(expr)),
-                (None, _) => None,
+                (None, _) => part_of_difference(&part, expr),
             }
         }
-        Expr::BinaryOp { left, op, right } => compared_age(left, op, right),
+        Expr::BinaryOp { left, op, right } => {
+            compared_age(left, op, right).or_else(|| moved_several_times(left, op, right))
+        }
         _ => None,
     }
 }
@@ -110,7 +125,7 @@ fn named(name: &str, arguments: &[Expr]) -> Option<Expr> {
             match Age::read(x) {
                 Some(age) => age.part(&part),
                 None if part == "isodow" => Some(iso_weekday(x)),
-                None => None,
+                None => part_of_difference(&part, x),
             }
         }
         ("date", [x]) => Some(day_of(x.clone())),
@@ -119,7 +134,11 @@ fn named(name: &str, arguments: &[Expr]) -> Option<Expr> {
         ("datediff", [later, earlier]) => Some(units_between("day", earlier, later)),
         ("timestampdiff", [unit, from, to]) => whole_units(&singular(&unit_name(unit)?)?, from, to),
         ("dateadd", [unit, n, x]) => {
-            Some(moved(x, BinaryOperator::Plus, interval(n, &singular(&unit_name(unit)?)?)?))
+            let unit = singular(&unit_name(unit)?)?;
+            match interval(n, &unit) {
+                Some(span) => Some(moved(x, BinaryOperator::Plus, span)),
+                None => Some(moved_times(x, n.clone(), interval(&number("1"), &unit)?)),
+            }
         }
         ("date_add" | "date_sub", [x, span @ Expr::Interval(_)]) => {
             let adds = name == "date_add";
@@ -187,6 +206,72 @@ fn compared_age(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> 
         return None;
     }
     Some(binary(moved(&age.later, BinaryOperator::Minus, span.clone()), op, age.earlier))
+}
+
+/// The seconds between two moments, with their fractions, or the whole days.
+///
+/// A difference with a literal is a moment that is moved, or a mistake that has its own message.
+fn part_of_difference(part: &str, expr: &Expr) -> Option<Expr> {
+    let expr = match expr {
+        Expr::Nested(inner) => return part_of_difference(part, inner),
+        other => other,
+    };
+    let Expr::BinaryOp { left, op: BinaryOperator::Minus, right } = expr else { return None };
+    let is_moment = |side: &Expr| !matches!(side, Expr::Interval(_) | Expr::Value(_));
+    if !is_moment(left) || !is_moment(right) || several_times(right).is_some() {
+        return None;
+    }
+    let between = units_between("microsecond", right, left);
+    match part {
+        "epoch" => Some(binary(between, BinaryOperator::Divide, number("1000000.0"))),
+        "day" | "days" => Some(binary(between, BinaryOperator::Divide, number("86400000000"))),
+        _ => None,
+    }
+}
+
+/// `x + n * INTERVAL '1 month'`, and the same backward.
+fn moved_several_times(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> {
+    match op {
+        BinaryOperator::Plus => match (several_times(left), several_times(right)) {
+            (None, Some((n, span))) => Some(moved_times(left, n, span)),
+            (Some((n, span)), None) => Some(moved_times(right, n, span)),
+            (Some(_), Some(_)) | (None, None) => None,
+        },
+        BinaryOperator::Minus => {
+            let (n, span) = several_times(right)?;
+            let back = Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: Box::new(Expr::Nested(Box::new(n))),
+            };
+            Some(moved_times(left, back, span))
+        }
+        _ => None,
+    }
+}
+
+/// The number and the interval of `n * INTERVAL '1 month'`.
+fn several_times(expr: &Expr) -> Option<(Expr, Expr)> {
+    match expr {
+        Expr::Nested(inner) => several_times(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::Multiply, right } => {
+            match (left.as_ref(), right.as_ref()) {
+                (span @ Expr::Interval(_), n) | (n, span @ Expr::Interval(_)) => {
+                    Some((n.clone(), span.clone()))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn moved_times(x: &Expr, n: Expr, span: Expr) -> Expr {
+    call(moved_times_name(), vec![x.clone(), n, span])
+}
+
+/// The name of the function that moves a moment by several intervals. Nobody can write it.
+pub(crate) fn moved_times_name() -> String {
+    format!("{RESERVED}_moved_times")
 }
 
 /// How many whole units pass between two moments, toward zero: a year is over on its day, at its

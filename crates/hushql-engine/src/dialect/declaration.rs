@@ -408,7 +408,7 @@ pub enum Accountant {
 }
 
 /// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…,
-/// max_delta=…)`.
+/// max_delta=…, bounds=…)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PerQueryClause {
     /// The ε of a query that states no cost.
@@ -427,6 +427,8 @@ pub struct PerQueryClause {
     pub max_rho: Option<Rho>,
     /// The most δ that one query may cost.
     pub max_delta: Option<Delta>,
+    /// `bounds=declared` is true: ranges must be declared or written. `bounds=found` is false.
+    pub declared_bounds: Option<bool>,
 }
 
 /// By what the rows of SHOW PRIVACY BUDGET are grouped.
@@ -494,6 +496,8 @@ pub enum Show {
     History,
     /// `DESCRIBE name`, of a table or a view.
     Describe(String),
+    /// `SUMMARIZE name`, of a table or a view.
+    Summarize(String),
     /// `SHOW CREATE VIEW name`, for owners.
     View(String),
     /// `SHOW CREATE TABLE name`, for owners.

@@ -25,6 +25,7 @@ use sqlparser::ast::{
 };
 
 use super::calendar_calls::{calendar_call, either};
+use super::pivot::without_pivots;
 use super::power;
 use super::row_values::by_parts;
 use crate::dialect::error::DialectError;
@@ -39,6 +40,7 @@ const SCHEMA: &str = "public";
 /// minus sign.
 pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     without_schema(query);
+    without_pivots(query)?;
     select_first(query);
     power::check(query)?;
     let respelled = visit_expressions_mut(query, |expr| {
@@ -124,7 +126,7 @@ pub(super) fn respelled(function: &mut sql::Function) {
             function.name = ObjectName::from(vec![Ident::new("coalesce")]);
         }
         "len" => function.name = ObjectName::from(vec![Ident::new("length")]),
-        "percentile_cont" | "approx_percentile_cont" => ordered(function),
+        "percentile_cont" | "percentile_disc" | "approx_percentile_cont" => ordered(function),
         _ => {}
     }
 }

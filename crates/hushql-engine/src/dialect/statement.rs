@@ -91,7 +91,7 @@ fn statement(
         "analyze" if asks_for_domain(parser) => Statement::Query(domain_query(parser)?),
         "explain" => explain(parser, dialect)?,
         "copy" if copies(parser) => copy(parser, dialect)?,
-        "show" | "describe" => Statement::Show(show(parser)?),
+        "show" | "describe" | "summarize" => Statement::Show(show(parser)?),
         "alter" if suggests(parser) => Statement::Show(suggestion(parser)?),
         "create" | "drop" if names_release_table(parser) => release_table(parser, dialect)?,
         "create" | "drop" if names_synthetic_table(parser) => synthetic_table(parser, dialect)?,
@@ -190,6 +190,10 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
 fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "DESCRIBE") {
         return Ok(Show::Describe(name(parser)?));
+    }
+    if take_word(parser, "SUMMARIZE") {
+        take_word(parser, "TABLE");
+        return Ok(Show::Summarize(name(parser)?));
     }
     expect_word(parser, "SHOW")?;
     if take_word(parser, "TABLES") {

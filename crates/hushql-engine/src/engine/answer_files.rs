@@ -59,6 +59,7 @@ impl Session {
             schema: batch.schema(),
             accuracy: Vec::new(),
             without_bound: Vec::new(),
+            remedies: Vec::new(),
             ..head
         };
         Ok(Answer::new(head, vec![(batch, vec![None; 2])]))

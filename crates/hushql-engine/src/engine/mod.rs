@@ -62,6 +62,7 @@ pub(crate) mod prepared;
 mod query;
 mod release_tables;
 pub(crate) mod stream;
+mod summary;
 mod synthetic_about;
 mod synthetic_tables;
 pub(crate) mod vault_file;

@@ -224,8 +224,9 @@ impl Inner {
         })?;
         let mut notes = about.notes.clone();
         notes.push(self.stored_by(&table, &about, reader)?);
-        let (accuracy, without_bound) = (about.accuracy(), Vec::new());
-        Ok(Answer::new(Head { schema, accuracy, notes, receipt: None, without_bound }, rows))
+        let (accuracy, without_bound, remedies) = (about.accuracy(), Vec::new(), Vec::new());
+        let head = Head { schema, accuracy, notes, receipt: None, without_bound, remedies };
+        Ok(Answer::new(head, rows))
     }
 
     /// The statement that created a release table, for its creator and the owner.
@@ -457,8 +458,8 @@ fn stored(name: &str, answer: Answer) -> Result<Answer, Error> {
         ("rows", Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]))),
     ];
     let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
-    let (accuracy, without_bound) = (Vec::new(), Vec::new());
-    let head = Head { schema: batch.schema(), accuracy, without_bound, ..head };
+    let (accuracy, without_bound, remedies) = (Vec::new(), Vec::new(), Vec::new());
+    let head = Head { schema: batch.schema(), accuracy, without_bound, remedies, ..head };
     Ok(Answer::new(head, vec![(batch, vec![None; 2])]))
 }
 

@@ -8,6 +8,7 @@ use arrow::array::{
 };
 
 use super::accounts;
+use super::summary::summary;
 use super::text_columns::table;
 use crate::answer::Answer;
 use crate::catalog::cell::Partition;
@@ -47,6 +48,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
                 describe(&catalog, known(&catalog, name)?, accuracy)
             }
         },
+        Show::Summarize(name) => summary(inner, &catalog, name),
         Show::ReleaseTable(name) => inner.show_release_table(name, reader),
         Show::Synthetic(name) => inner.show_synthetic(name, reader),
         Show::CreateReleaseTable(name) => {
@@ -121,6 +123,7 @@ fn for_owners(show: &Show) -> Refusal {
         | Show::ReleaseTable(_)
         | Show::Synthetic(_)
         | Show::CreateReleaseTable(_)
+        | Show::Summarize(_)
         | Show::Describe(_) => (
             "SHOW CREATE VIEW",
             "only owners see the text of a view",

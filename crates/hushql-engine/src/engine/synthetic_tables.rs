@@ -201,6 +201,7 @@ impl Session {
             notes,
             receipt: Some(receipt),
             without_bound: Vec::new(),
+            remedies: Vec::new(),
         };
         Ok((new, Answer::new(head, shown)))
     }
@@ -277,8 +278,15 @@ impl Inner {
             format!("codes: {}", codes.collect::<Vec<_>>().join("; ")),
             self.stored_by(&table, &about, reader)?,
         ];
-        let (accuracy, without_bound) = (Vec::new(), Vec::new());
-        let head = Head { schema: batch.schema(), accuracy, notes, receipt: None, without_bound };
+        let (accuracy, without_bound, remedies) = (Vec::new(), Vec::new(), Vec::new());
+        let head = Head {
+            schema: batch.schema(),
+            accuracy,
+            notes,
+            receipt: None,
+            without_bound,
+            remedies,
+        };
         Ok(Answer::new(head, vec![(batch, vec![None; 4])]))
     }
 }

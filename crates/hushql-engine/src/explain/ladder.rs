@@ -12,12 +12,12 @@
 use serde_json::{Value, json};
 
 use super::number_text::number;
-use crate::analysis::{Ladder, Measure, PrivateAggregate, approximate};
-use crate::dialect::{AggregateName, MechanismName, Operand, Parameters};
+use crate::analysis::{Measure, PrivateAggregate, approximate};
 use crate::mechanism::ChosenBound;
 use crate::privacy::{Epsilon, Rational};
 use crate::release::exact_text::{bound_text, exact, most_beyond};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
+use crate::release::own_bound::with_own_bound;
 use crate::release::predicted_accuracy::accuracies_under_bounds;
 use crate::visible::rounded;
 
@@ -156,30 +156,10 @@ pub(super) fn proposal_line(
     measure: &Measure,
     mechanized: &Mechanized,
 ) -> Option<(&'static str, String)> {
-    let Operand::Aggregate(call) = &measure.clause.operand else { return None };
-    let counted =
-        matches!(call.function, AggregateName::Count | AggregateName::Sum | AggregateName::Avg);
-    let is_noisy = matches!(mechanized.mechanism, Mechanism::Laplace(_) | Mechanism::Gaussian(_));
-    let clause = &measure.clause;
-    let plain = counted && is_noisy && !call.distinct && call.bounds_per_group.is_none();
-    let known = part.unknown_partitions().is_none() && !part.subject().is_row();
-    let known = known && Ladder::any_fits(part.keys().all().len());
-    let limits = &measure.limits;
-    let by_groups = limits.l0.map(|groups| groups.saturating_mul(limits.per_partition));
-    let rows = [by_groups, limits.total].into_iter().flatten().min()?;
-    if !plain || !known || clause.finding.is_some() || rows <= MANY_ROWS {
-        return None;
-    }
-    let epsilon = Epsilon::new(mechanized.loss.epsilon()?.clone()).ok()?;
-    let parameters =
-        Parameters { epsilon: Some(epsilon), rows_auto: true, ..Parameters::default() };
-    Some((
-        "less noise",
-        format!(
-            "{}({parameters}) {} chooses the bound of a unit's rows by what units have; the noise here is for {rows} rows of one \
-             unit",
-            MechanismName::Laplace,
-            clause.text
-        ),
-    ))
+    let (text, rows) = with_own_bound(part, measure, mechanized)?;
+    let line = format!(
+        "{text} chooses the bound of a unit's rows by what units have; the noise here is for {rows} rows of one \
+         unit"
+    );
+    (rows > MANY_ROWS).then_some(("less noise", line))
 }

@@ -15,6 +15,7 @@ use crate::analysis::{
 use crate::privacy::{Epsilon, Rational};
 use crate::release::exact_text::grid_text;
 use crate::release::mechanism::{Mechanism, Mechanized};
+use crate::release::own_bound::with_own_bound;
 use crate::visible::rounded;
 
 /// A range of this many units of the column or more counts as wide.
@@ -30,18 +31,23 @@ pub(super) struct Loosest {
     pub(super) write: String,
     /// What else changes.
     price: &'static str,
+    /// The release that chooses the bound itself, if there is one.
+    chooses: Option<String>,
 }
 
 impl Loosest {
     /// The text of the line.
     pub(super) fn text(&self) -> String {
-        let Self { factor, from, write, price } = self;
+        let Self { factor, from, write, price, chooses } = self;
         let trimmed = rounded(*factor);
         let trimmed = match trimmed.contains('.') {
             true => trimmed.trim_end_matches('0').trim_end_matches('.'),
             false => &trimmed,
         };
-        format!("{from}: {write} divides the noise by {trimmed}{price}")
+        let chooses = chooses.as_ref().map_or_else(String::new, |text| {
+            format!("; {text} chooses the bound by what units have")
+        });
+        format!("{from}: {write} divides the noise by {trimmed}{price}{chooses}")
     }
 }
 
@@ -74,6 +80,7 @@ pub(super) fn loosest(
             from: format!("the join with {} repeats each row up to {} times", join.table, join.times),
             write: "a join by a column that is unique there, or of its rows aggregated to one for each key first,".to_owned(),
             price: "",
+            chooses: None,
         });
     }
     let is_row = part.subject().is_row();
@@ -90,6 +97,7 @@ pub(super) fn loosest(
             ),
             write: written(measure, mechanized, Some(1), None),
             price: ", and cuts what a unit has beyond that",
+            chooses: with_own_bound(part, measure, mechanized).map(|(text, _)| text),
         });
     }
     if let (false, Some(groups)) = (is_row, limits.l0.filter(|groups| *groups > 1)) {
@@ -98,6 +106,7 @@ pub(super) fn loosest(
             from: format!("a unit's {groups} groups"),
             write: written(measure, mechanized, None, Some(1)),
             price: ", and cuts a unit's further groups",
+            chooses: with_own_bound(part, measure, mechanized).map(|(text, _)| text),
         });
     }
     steps.retain(|step| step.factor > 1.0);
@@ -198,5 +207,6 @@ fn wide(measure: &Measure) -> Option<Loosest> {
         from: format!("the range {lo}..{hi}"),
         write: "CLAMP(x, lo, hi) of half its width, or a domain that narrow,".to_owned(),
         price: ", and cuts the values beyond",
+        chooses: None,
     })
 }

@@ -149,6 +149,7 @@ pub(super) fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuer
         min,
         max,
         max_delta: delta(&clause.max_delta)?,
+        declared_bounds: clause.declared_bounds.unwrap_or(false),
     })
 }
 
@@ -163,6 +164,7 @@ fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
         max,
         max_rho,
         max_delta,
+        declared_bounds,
     } = clause;
     if min.is_some() || max.is_some() || [default_rho, min_rho, max_rho].iter().any(|r| r.is_some())
     {
@@ -177,6 +179,7 @@ fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
         default: default.as_ref().map(|epsilon| units_down(epsilon.value(), 9)).transpose()?,
         default_delta: delta(default_delta)?,
         max_delta: delta(max_delta)?,
+        declared_bounds: declared_bounds.unwrap_or(false),
         ..PerQuery::default()
     })
 }

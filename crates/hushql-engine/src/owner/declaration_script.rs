@@ -225,7 +225,8 @@ fn amount(spend: Spend) -> String {
 }
 
 fn per_query(budget: &Budget) -> String {
-    let PerQuery { default, default_rho, default_delta, min, max, max_delta } = budget.per_query;
+    let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
+        budget.per_query;
     let (least, most) = match budget.limit.notion {
         Notion::Approximate => ("min", "max"),
         Notion::Concentrated => ("min_rho", "max_rho"),
@@ -241,6 +242,7 @@ fn per_query(budget: &Budget) -> String {
         (least, min.map(loss)),
         (most, max.map(loss)),
         ("max_delta", max_delta.map(delta)),
+        ("bounds", declared_bounds.then(|| "declared".to_owned())),
     ];
     let amounts: Vec<String> = amounts
         .into_iter()

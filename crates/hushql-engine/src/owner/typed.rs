@@ -136,8 +136,9 @@ mod tests {
                 .default_delta(1e-9)
                 .min_rho(0.001)
                 .max_rho(0.3)
-                .max_delta(1e-7),
-            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=0.1, delta=1e-6) ACCOUNTANT ZCDP PER QUERY (default=0.05, default_delta=1e-9, min_rho=0.001, max_rho=0.3, max_delta=1e-7)",
+                .max_delta(1e-7)
+                .declared_bounds(),
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=0.1, delta=1e-6) ACCOUNTANT ZCDP PER QUERY (default=0.05, default_delta=1e-9, min_rho=0.001, max_rho=0.3, max_delta=1e-7, bounds=declared)",
         );
         same(
             PrivacyBudget::epsilon("b", "t", 0.1).delta(1e-6).zcdp_without_thresholds(),

@@ -40,6 +40,7 @@ pub(crate) mod mechanism;
 pub(crate) mod mostly_noise;
 mod noisy_scores;
 pub(crate) mod number;
+pub(crate) mod own_bound;
 mod partition_selection;
 pub(crate) mod predicted_accuracy;
 pub(crate) mod record;

@@ -30,6 +30,7 @@ mod matched;
 mod micros;
 mod moment_text;
 mod moments;
+mod moved_times;
 mod null_unsupported;
 mod or_null;
 mod pair;
@@ -86,6 +87,7 @@ pub use moment_text::{
     has_offset, in_utc, is_without_offset, texts_without_offset, with_seconds, without_offset,
 };
 pub use moments::{Period, date_diff_function, is_date_diff, moved, moved_array, moved_constant};
+pub use moved_times::{is_moved_times, moved_times, moved_times_array, moved_times_function};
 pub use null_unsupported::{
     LAST_MICROSECOND, MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, has_ends,
     in_calendar, in_calendar_function, is_in_calendar, is_sound, reach_of_moments, sound,

@@ -79,13 +79,13 @@ pub fn moved_constant(
 
 /// The distance by which a moment is moved: first by months, then by ticks of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Shift {
-    months: i32,
-    ticks: i128,
+pub(super) struct Shift {
+    pub(super) months: i32,
+    pub(super) ticks: i128,
 }
 
 impl Shift {
-    fn from_interval(by: IntervalMonthDayNano, data_type: &DataType) -> Option<Self> {
+    pub(super) fn from_interval(by: IntervalMonthDayNano, data_type: &DataType) -> Option<Self> {
         let is_short = by.months.unsigned_abs() <= 100_000 && by.days.unsigned_abs() <= 1_000_000;
         if !is_short || !is_local_moment(data_type) {
             return None;
@@ -124,7 +124,7 @@ pub(super) fn moments_from_ticks(ticks: &Int64Array, data_type: &DataType) -> Re
     sound_array(&typed_ticks(ticks, data_type)?, MOST_OF_A_CELL)
 }
 
-fn typed_ticks(ticks: &Int64Array, data_type: &DataType) -> Result<ArrayRef> {
+pub(super) fn typed_ticks(ticks: &Int64Array, data_type: &DataType) -> Result<ArrayRef> {
     Ok(match data_type {
         DataType::Date32 => cast(&cast(ticks, &DataType::Int32)?, &DataType::Date32)?,
         timestamp => cast(ticks, timestamp)?,
@@ -144,7 +144,7 @@ impl Moments {
     }
 
     /// The moments that can be moved and compared.
-    fn within_reach(array: &ArrayRef) -> Result<Self> {
+    pub(super) fn within_reach(array: &ArrayRef) -> Result<Self> {
         Self::new(within_reach(array)?)
     }
 
@@ -242,7 +242,8 @@ pub enum Period {
 
 impl Period {
     /// The units that can be counted, for messages.
-    pub const NAMES: &str = "year, quarter, month, week, day, hour, minute, second or millisecond";
+    pub const NAMES: &str =
+        "year, quarter, month, week, day, hour, minute, second, millisecond or microsecond";
 
     /// Parses the name of a period, in any case, singular or plural.
     pub fn parse(name: &str) -> Option<Self> {
@@ -257,6 +258,7 @@ impl Period {
             "minute" => Self::PartOfDay(1_440),
             "second" => Self::PartOfDay(86_400),
             "millisecond" => Self::PartOfDay(86_400_000),
+            "microsecond" => Self::PartOfDay(86_400_000_000),
             _ => return None,
         })
     }

@@ -55,11 +55,12 @@ pub(crate) fn insert_budget(
     if spent.notion != budget.limit.notion {
         return Err(CatalogError::Uncountable { budget: budget.name.clone() });
     }
-    let PerQuery { default, default_rho, default_delta, min, max, max_delta } = budget.per_query;
+    let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
+        budget.per_query;
     connection.execute(
         "INSERT INTO budget VALUES (:name, :table, :notion, :promised_epsilon,
              :promised_delta, :coupon, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
-             :default_rho, :default_delta, :min, :max, :max_delta, :spent_loss, :spent_delta, :replay)",
+             :default_rho, :default_delta, :min, :max, :max_delta, :declared_bounds, :spent_loss, :spent_delta, :replay)",
         named_params! {
             ":name": budget.name,
             ":table": budget.table,
@@ -75,6 +76,7 @@ pub(crate) fn insert_budget(
             ":min": min,
             ":max": max,
             ":max_delta": max_delta,
+            ":declared_bounds": declared_bounds,
             ":spent_loss": spent.nano,
             ":spent_delta": spent.atto_delta,
             ":replay": budget.replay.word(),
@@ -106,7 +108,8 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
     let mut statement = connection.prepare_cached(
         "SELECT name, table_name, notion, promised_epsilon, promised_delta, coupon_epsilon,
              limit_loss, limit_delta, floor_loss, floor_delta, default_epsilon, default_rho,
-             default_delta, min_loss, max_loss, max_delta, spent_loss, spent_delta, replay
+             default_delta, min_loss, max_loss, max_delta, declared_bounds, spent_loss, spent_delta,
+             replay
          FROM budget ORDER BY name",
     )?;
     let mut rows = statement.query([])?;
@@ -134,6 +137,7 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
                     min: row.get("min_loss")?,
                     max: row.get("max_loss")?,
                     max_delta: row.get("max_delta")?,
+                    declared_bounds: row.get("declared_bounds")?,
                 },
                 replay: replay.ok_or_else(|| SealedRows::Budgets.damage())?,
             },
@@ -166,7 +170,7 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
     let mut fields = Fields::new("hushql budgets 1");
     for Account { budget, floor, spent: _, slices, partition } in accounts {
-        let PerQuery { default, default_rho, default_delta, min, max, max_delta } =
+        let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
             budget.per_query;
         fields.text(&budget.name);
         fields.text(&budget.table);
@@ -181,6 +185,7 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
         for amount in [default, default_rho, default_delta, min, max, max_delta] {
             fields.optional(amount);
         }
+        fields.integer(declared_bounds.into());
         fields.text(budget.replay.word());
         slices::into_digest(&mut fields, slices);
         cell::into_digest(&mut fields, partition.as_ref());

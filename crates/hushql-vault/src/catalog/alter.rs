@@ -66,12 +66,13 @@ pub(crate) fn set_per_query(
     let known = accounts.into_iter().find(|account| account.budget.name == budget);
     let known = known.ok_or_else(|| CatalogError::UnknownBudget { budget: budget.to_owned() })?;
     Budget { per_query, ..known.budget }.check()?;
-    let PerQuery { default, default_rho, default_delta, min, max, max_delta } = per_query;
+    let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
+        per_query;
     connection.execute(
         "UPDATE budget SET default_epsilon = ?2, default_rho = ?3, default_delta = ?4,
-             min_loss = ?5, max_loss = ?6, max_delta = ?7
+             min_loss = ?5, max_loss = ?6, max_delta = ?7, declared_bounds = ?8
          WHERE name = ?1",
-        params![budget, default, default_rho, default_delta, min, max, max_delta],
+        params![budget, default, default_rho, default_delta, min, max, max_delta, declared_bounds],
     )?;
     reseal_budgets(connection)
 }

@@ -86,6 +86,8 @@ pub struct PerQuery {
     pub max: Option<i64>,
     /// The maximum δ of one query.
     pub max_delta: Option<i64>,
+    /// True if ranges must be declared or written: no release buys a range that it lacks.
+    pub declared_bounds: bool,
 }
 
 impl PerQuery {
@@ -191,7 +193,8 @@ impl Budget {
     pub(crate) fn check_without_limit(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         check_limit(&self.name, self.limit)?;
-        let PerQuery { default, default_rho, default_delta, min, max, max_delta } = self.per_query;
+        let PerQuery { default, default_rho, default_delta, min, max, max_delta, .. } =
+            self.per_query;
         let refuse = |reason| Err(CatalogError::Amount { budget: self.name.clone(), reason });
         let above = |small: Option<i64>, large: Option<i64>| {
             small.is_some() && large.is_some() && small > large

@@ -77,7 +77,7 @@ pub fn limit_text(budget: &Budget) -> String {
 
 /// The default, minimum and maximum cost of one query, in words.
 pub fn per_query_text(budget: &Budget) -> String {
-    let PerQuery { default, default_rho, .. } = budget.per_query;
+    let PerQuery { default, default_rho, declared_bounds, .. } = budget.per_query;
     let notion = budget.limit.notion;
     let text = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
     let default = match (default, default_rho, notion) {
@@ -88,7 +88,8 @@ pub fn per_query_text(budget: &Budget) -> String {
     };
     let least = budget.per_query.least(notion);
     let least = least.map_or_else(String::new, |least| format!("at least {least}, "));
-    format!("{default}{least}at most {}", budget.per_query.most_text(notion))
+    let bounds = if declared_bounds { ", with declared bounds" } else { "" };
+    format!("{default}{least}at most {}{bounds}", budget.per_query.most_text(notion))
 }
 
 /// Every declared object with its text.

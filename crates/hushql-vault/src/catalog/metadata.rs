@@ -508,6 +508,13 @@ impl Catalog {
         budgets.filter_map(|budget| kind(&budget.per_query)).min()
     }
 
+    /// The first budget of a unit domain that takes declared bounds alone. It binds everyone,
+    /// whether defaults apply to them or not.
+    pub fn declares_bounds(&self, unit_domain: &str) -> Option<&str> {
+        let mut budgets = self.budgets_of(unit_domain);
+        budgets.find(|budget| budget.per_query.declared_bounds).map(|budget| budget.name.as_str())
+    }
+
     /// The folder into which answers of an analyst may be written.
     pub fn export_folder(&self, analyst: &str) -> Option<&str> {
         self.exports.get(analyst).map(|export| export.export_folder.as_str())

@@ -78,6 +78,7 @@ CREATE TABLE budget (
     min_loss INTEGER CHECK (min_loss > 0),
     max_loss INTEGER CHECK (max_loss > 0),
     max_delta INTEGER CHECK (max_delta >= 0),
+    declared_bounds INTEGER NOT NULL CHECK (declared_bounds IN (0, 1)),
     spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
     spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
     replay TEXT NOT NULL CHECK (replay IN ('ALL', 'OWN', 'OFF')),

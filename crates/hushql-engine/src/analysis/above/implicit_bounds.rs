@@ -1,7 +1,7 @@
 //! Bounds that are found: the range of a sum, a mean, a variance or a quantile that has none.
 //!
-//! In: a query in which an aggregate without a mechanism has no range, in plain SQL or under
-//! GoogleSQL's OPTIONS. Out: the same query with the aggregate's cost split in two. One half
+//! In: a query in which an aggregate has no range: in plain SQL, under GoogleSQL's OPTIONS or
+//! behind a mechanism. Out: the same query with the aggregate's cost split in two. One half
 //! releases the histogram of its argument. The other half releases the aggregate of the argument,
 //! measured in units of the bound that the histogram showed. All aggregates of one SELECT that read
 //! the same argument of the same rows share one histogram, and each pays half of its cost for it.
@@ -28,12 +28,12 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
+use super::findable::is_eligible;
 use crate::analysis::ReleaseKind;
 use crate::analysis::call::read_calls::bare_clause_of;
 use crate::analysis::default_shares::{DefaultShare, DefaultShares, costs_nothing, is_bare};
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::{decimal_unit, type_range};
-use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::not_analyzed::{BareCall, CallPlace, NoRange, NotAnalyzed};
 use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};
@@ -68,11 +68,24 @@ pub(crate) fn with_bounds_found(
     analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
 ) -> Result<Analysis, NotAnalyzed> {
     let priced = found(bound, missing.clone(), &Costs::new(), analyze)?;
+    if let Some(budget) = fixed_by(&priced, catalog) {
+        let why = format!("budget `{budget}` takes declared bounds alone");
+        return Err(NotAnalyzed::NoRange(missing).said(|refusal| refusal.since(&why)));
+    }
     match default_costs(&priced, catalog) {
         None => Err(NotAnalyzed::NoRange(missing)),
         Some(costs) if costs.is_empty() => Ok(priced),
         Some(costs) => found(bound, missing, &costs, analyze),
     }
+}
+
+/// The budget whose owner has fixed that no bounds are found for its people, if there is one.
+fn fixed_by<'a>(analysis: &Analysis, catalog: &'a Catalog) -> Option<&'a str> {
+    let finding = analysis
+        .parts()
+        .iter()
+        .filter(|part| part.measures().iter().any(|measure| measure.clause.finding.is_some()));
+    finding.map(|part| part.subject().unit_domain()).find_map(|of| catalog.declares_bounds(of))
 }
 
 /// The default costs of histograms, by the number of their bound.
@@ -258,26 +271,6 @@ fn may_find(analysis: &Analysis) -> bool {
     })
 }
 
-/// True if bounds may be found for a release: it has no mechanism in front, OPTIONS state its cost
-/// or a default of a budget is its cost, and it is a sum, mean, variance or quantile without
-/// bounds.
-fn is_eligible(clause: &ReleaseClause) -> bool {
-    let Operand::Aggregate(call) = &clause.operand else { return false };
-    let bounded = call.bounds_per_group.is_some() || call.bounds_per_row.is_some();
-    let asked = &clause.parameters;
-    let priced = !costs_nothing(asked);
-    let by_cost = asked.within.is_none() && asked.complete_above.is_none() && !asked.rows_auto;
-    let known_groups = clause.grouping.as_ref().is_none_or(|g| !asks_for_threshold(g));
-    let ranked = matches!(call.function, AggregateName::Median | AggregateName::Quantile);
-    let summed =
-        matches!(call.function, AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_));
-    // A mechanism in front states what its ε is for.
-    let implied = clause.mechanism == MechanismName::Default;
-    let costs = implied && (priced || clause.grouping.is_none());
-    let known = known_groups && by_cost && costs && clause.finding.is_none();
-    (summed || ranked) && !bounded && !call.distinct && known
-}
-
 /// Half of the stated cost of a release.
 fn half_of(whole: &Parameters) -> Option<Parameters> {
     Some(Parameters {
@@ -326,6 +319,7 @@ fn histogram_for(paying: &[ReleaseClause], default: Option<&Parameters>) -> Opti
         epsilon: epsilon.sum::<Option<Rational>>().map(Epsilon::new).transpose().ok()?,
         rho: rho.sum::<Option<Rational>>().map(Rho::new).transpose().ok()?,
         delta: None,
+        monotonic: None,
         ..first.parameters.clone()
     };
     let of: Vec<&str> = paying.iter().map(|clause| clause.text.as_str()).collect();

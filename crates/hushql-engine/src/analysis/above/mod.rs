@@ -15,6 +15,7 @@
 
 pub(crate) mod error_bars;
 pub(crate) mod failing_calls;
+mod findable;
 pub(crate) mod implicit_bounds;
 pub(crate) mod never_met;
 pub(crate) mod null_on_failure;

@@ -1,7 +1,7 @@
-//! HISTOGRAM over rows without a declared range.
+//! HISTOGRAM and PERCENTILE_DISC over rows that are no private rows.
 //!
-//! In: the public plan. Out: a refusal if the plan asks for a histogram. Ranges are declared for
-//! columns of private tables, which the public plan does not contain.
+//! In: the public plan. Out: a refusal if the plan asks for a histogram, whose range is declared
+//! for columns of private tables, or for PERCENTILE_DISC, which is a choice among such a range.
 //!
 //! ```text
 //! SELECT HISTOGRAM(share, 4) FROM census      write width_bucket(share, 0, 100, 10)
@@ -10,8 +10,10 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
+use crate::bind::PERCENTILE_DISC;
 use crate::functions::is_histogram;
 use crate::refusal::{Reason, Refusal};
 
@@ -24,7 +26,10 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let walked = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|part| {
-                if matches!(part, Expr::ScalarFunction(call) if is_histogram(&call.func)) {
+                let discrete = CallOf::function(part).filter(|c| c.func.name() == PERCENTILE_DISC);
+                let histogram =
+                    matches!(part, Expr::ScalarFunction(call) if is_histogram(&call.func));
+                if histogram || discrete.is_some() {
                     found = Some(part.clone());
                 }
                 Ok(TreeNodeRecursion::Continue)
@@ -32,6 +37,18 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         })
     });
     walked.map_err(|e| internal(&e))?;
+    if let Some(expr) = &found
+        && let Some(call) = CallOf::function(expr)
+    {
+        let x = call.params.args.first().map_or_else(|| "x".to_owned(), readable);
+        return Err(Refusal::new(
+            Reason::Function,
+            readable(expr),
+            "PERCENTILE_DISC chooses among the values of a private column, and these rows are none",
+            format!("PERCENTILE_CONT({x}, 0.5), which lies between two values"),
+        )
+        .into());
+    }
     let Some(Expr::ScalarFunction(call)) = found else { return Ok(()) };
     let x = call.args.first().map_or_else(|| "x".to_owned(), readable);
     Err(Refusal::new(

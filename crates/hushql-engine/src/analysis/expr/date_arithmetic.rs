@@ -9,14 +9,16 @@
 //! discharged - admitted                 [0, 730] - [0, 600]       days in [-600, 730]
 //! ordered_at + INTERVAL '2 days'        2025-01-01..2025-12-31    2025-01-03..2026-01-02
 //! date_diff('week', a, b)               weeks that begin in between
+//! start + term * INTERVAL '1 month'     2025-01-01..2025-12-31, [1, 12]     2025-02-01..2026-12-31
 //! ```
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, new_empty_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano};
 use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
 
@@ -26,8 +28,10 @@ use super::interval::Interval;
 use super::periods::{declared, undeclared};
 use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, partial, readable, type_of};
 use crate::functions::{
-    Period, is_date_diff, moved, moved_array, reach_of_moments, temporal_limits, ticks_a_day,
+    Period, is_date_diff, moved, moved_array, moved_times, moved_times_array, reach_of_moments,
+    temporal_limits, ticks_a_day,
 };
+use crate::privacy::Rational;
 use crate::refusal::Refusal;
 
 /// True if an expression is the difference of two expressions over different columns.
@@ -50,6 +54,32 @@ pub(crate) fn is_difference(expr: &Expr) -> bool {
         [_, from, to] if is_date_diff(&call.func) => differ(from, to),
         _ => false,
     }
+}
+
+/// True if an expression is the time between two columns, perhaps in other units.
+///
+/// Its range follows from the whole ranges of both, and is far wider than the time between two
+/// moments of one row usually is.
+pub(crate) fn is_span(expr: &Expr, scope: &Scope) -> bool {
+    if let Expr::Alias(alias) = expr {
+        return is_span(&alias.expr, scope);
+    }
+    if let Expr::Cast(cast) = expr {
+        return is_span(&cast.expr, scope);
+    }
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = expr {
+        return constant(right).is_some() && is_span(left, scope);
+    }
+    let is_moment = |side: &Expr| type_of(side, &scope.schema).is_ok_and(|own| is_temporal(&own));
+    let of_moments = if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = expr
+    {
+        is_moment(left) && is_moment(right)
+    } else if let Expr::ScalarFunction(call) = expr {
+        is_date_diff(&call.func)
+    } else {
+        false
+    };
+    of_moments && is_difference(expr)
 }
 
 /// `date - date`, and a moment plus or minus an interval; `None` for anything else.
@@ -86,7 +116,7 @@ pub(crate) fn arithmetic(
     let leaves = || {
         let reach = reach(&data_type)?;
         let days = Interval::integer_range(-FARTHEST, FARTHEST);
-        let ticks = crate::privacy::Rational::from_integer(ticks_a_day(&data_type)?.into());
+        let ticks = Rational::from_integer(ticks_a_day(&data_type)?.into());
         let inside = moment.facts.always.add(&days.scale(&ticks)).is_within(&reach);
         // The type of nanoseconds ends where their calendar ends.
         Some(!inside && temporal_limits(&data_type) != reach_of_moments(&data_type))
@@ -99,6 +129,76 @@ pub(crate) fn arithmetic(
         ..Facts::ranged(image(&moment.facts.known()), true)
     };
     Ok(Some(Total { expr, facts }))
+}
+
+/// `moved_times(x, n, interval)`: a moment moved by n intervals; `None` if the arguments are
+/// others.
+///
+/// # Guarantee
+/// As for `total`. The interval has no parts of both signs, so that a later moment or a larger
+/// number never leads to an earlier moment if it is forward, and the reverse if it is backward.
+///
+/// # Errors
+/// The refusal of an operand, and of an interval that cannot move these moments or has parts of
+/// both signs.
+pub(crate) fn moved_several_times(
+    call: &ScalarFunction,
+    whole: &Expr,
+    scope: &Scope,
+    total: MakeTotal,
+) -> Result<Option<Total>, Refusal> {
+    let [x, n, by] = call.args.as_slice() else { return Ok(None) };
+    let Some(ScalarValue::IntervalMonthDayNano(Some(by))) = constant(by) else { return Ok(None) };
+    let (moment, times) = (total(x, scope)?, total(n, scope)?);
+    let data_type = type_of(&moment.expr, &scope.schema)?;
+    let parts = [i64::from(by.months), i64::from(by.days), by.nanoseconds];
+    let (forward, backward) = (parts.iter().all(|p| *p >= 0), parts.iter().all(|p| *p <= 0));
+    let has_hours = data_type == DataType::Date32 && by.nanoseconds != 0;
+    if type_of(&times.expr, &scope.schema)? != DataType::Int64
+        || !(forward || backward)
+        || has_hours
+    {
+        return Err(partial(
+            whole,
+            "an interval that is multiplied is of whole days for a DATE, and leads in one direction",
+            "x + n * INTERVAL '1 month', or INTERVAL '30 days'",
+        ));
+    }
+    let image = |moments: &Interval, times: &Interval| {
+        times_range(moments, times, (by, backward), &data_type)
+    };
+    let nothing = new_empty_array(&data_type);
+    if moved_times_array(&nothing, &Int64Array::from(Vec::<i64>::new()), by).is_none() {
+        return Err(too_far(whole));
+    }
+    let always = image(&moment.facts.always, &times.facts.always);
+    let range = image(&moment.facts.known(), &times.facts.known());
+    let facts = Facts { always, ..Facts::ranged(range, true) };
+    Ok(Some(Total { expr: moved_times(moment.expr, times.expr, by), facts }))
+}
+
+/// The range to which several intervals move a range of moments.
+fn times_range(
+    range: &Interval,
+    times: &Interval,
+    (by, backward): (IntervalMonthDayNano, bool),
+    data_type: &DataType,
+) -> Interval {
+    let reach = reach(data_type).unwrap_or_else(Interval::everything);
+    let whole = |end: &Rational| end.to_integer().to_i64();
+    let numbers =
+        times.bounds().and_then(|(lo, hi)| Some((whole(&lo.floor())?, whole(&hi.ceil())?)));
+    let Some((least, most)) = numbers else { return reach };
+    let numbers = if backward { vec![most, least] } else { vec![least, most] };
+    let moved = ends(range, data_type, |ends| {
+        let moved = moved_times_array(ends, &Int64Array::from(numbers.clone()), by)?;
+        let ticks = cast_to_ticks(&moved)?;
+        let end = |i: usize| ticks.is_valid(i).then(|| ticks.value(i));
+        Some((end(0), end(1)))
+    });
+    let Some((lo, hi)) = moved else { return reach };
+    let integer = |end: i64| Rational::from_integer(end.into());
+    Interval::new(lo.map(integer), hi.map(integer)).intersect(&reach)
 }
 
 /// Every accepted interval moves a moment by less than this many days.
@@ -123,11 +223,14 @@ fn moved_range(range: &Interval, by: IntervalMonthDayNano, data_type: &DataType)
         Some((ticks.is_valid(0).then(|| ticks.value(0)), ticks.is_valid(1).then(|| ticks.value(1))))
     });
     let Some((lo, hi)) = moved else { return reach };
-    let integer = |end: i64| crate::privacy::Rational::from_integer(end.into());
+    let integer = |end: i64| Rational::from_integer(end.into());
     Interval::new(lo.map(integer), hi.map(integer)).intersect(&reach)
 }
 
 /// Days between two dates.
+///
+/// A moment whose range is the calendar alone gives the difference no range: noise for thousands of
+/// years would hide every answer. What the calendar proves is in `always`.
 fn difference(
     binary: &BinaryExpr,
     whole: &Expr,
@@ -144,14 +247,17 @@ fn difference(
             whole,
             "the difference of two timestamps has no range",
             format!(
-                "date_diff('second', {b}, {a}); or {a} <= {b} + INTERVAL '1 day' in a condition"
+                "EXTRACT(EPOCH FROM {a} - {b}) for seconds, or date_diff('day', {b}, {a}); or {a} <= {b} + INTERVAL '1 day' in a condition"
             ),
         ));
     }
     let range = left.facts.known().sub(&right.facts.known());
     let always = left.facts.always.sub(&right.facts.always);
     let both = [&left, &right].map(|side| is_declared(side, scope));
-    let keys = if both == [true, true] { whole_keys(&range) } else { None };
+    let (range, keys) = match both {
+        [true, true] => (range.clone(), whole_keys(&range)),
+        _ => (Interval::everything(), None),
+    };
     let facts = Facts { always, keys, ..Facts::ranged(range, true) };
     let expr = BinaryExpr::new(Box::new(left.expr), Operator::Minus, Box::new(right.expr));
     Ok(Total { expr: Expr::BinaryExpr(expr), facts })
@@ -177,9 +283,9 @@ pub(crate) fn periods(unit: &Expr, from: &Total, to: &Total, scope: &Scope) -> O
     let always = numbers(&to.facts.always, to)?.sub(&numbers(&from.facts.always, from)?);
     let range = numbers(&to.facts.known(), to)?.sub(&numbers(&from.facts.known(), from)?);
     let is_listed = is_declared(from, scope) && is_declared(to, scope);
-    let (always, keys) = match is_listed {
-        true => (always, whole_keys(&range)),
-        false => (always.union(&undeclared()), None),
+    let (always, keys, range) = match is_listed {
+        true => (always, whole_keys(&range), range),
+        false => (always.union(&undeclared()), None, Interval::everything()),
     };
     Some(Facts { always, keys, ..Facts::ranged(range, true) })
 }

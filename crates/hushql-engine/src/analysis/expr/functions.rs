@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::date_arithmetic::periods;
+use super::date_arithmetic::{moved_several_times, periods};
 use super::facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use super::image::with_image;
 use super::interval::Interval;
@@ -30,8 +30,8 @@ use crate::analysis::expr::shape::{
 };
 use crate::functions::{
     Classes, LabelFormat, Stride, checked_abs, interval_end, is_clamp, is_date_bin, is_date_diff,
-    is_date_label, is_date_trunc, is_histogram, is_late_value, is_magnitude, is_width_bucket,
-    is_without_offset, ticks_a_day,
+    is_date_label, is_date_trunc, is_histogram, is_late_value, is_magnitude, is_moved_times,
+    is_width_bucket, is_without_offset, ticks_a_day,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -68,6 +68,10 @@ pub(crate) fn function(
     }
     if is_date_bin(&call.func) {
         return binned(call, whole, scope, total);
+    }
+    if is_moved_times(&call.func) {
+        let moved = moved_several_times(call, whole, scope, total)?;
+        return moved.ok_or_else(|| not_allowed(whole, "an interval is multiplied by a number"));
     }
     let argument = if takes_exact_moments(&call.func) { exact } else { total };
     let args = call.args.iter().map(|e| argument(e, scope)).collect::<Result<Vec<_>, _>>()?;

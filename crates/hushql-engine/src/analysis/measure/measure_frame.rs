@@ -23,8 +23,8 @@ use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, ReleaseKind, VarianceMoments};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::bind::quoting::name_of_column;
-use crate::catalog::quoted;
-use crate::dialect::{AggregateCall, AggregateName, Operand};
+use crate::catalog::{Catalog, quoted};
+use crate::dialect::{AggregateCall, AggregateName, Operand, Parameters};
 use crate::functions::{temporal_limits, without_nan};
 use crate::refusal::Refusal;
 
@@ -66,6 +66,40 @@ pub(crate) fn argument(
 ) -> Result<Argument, NotAnalyzed> {
     let skip = usize::from(matches!(call.clause.operand, Operand::Selection(_)));
     argument_of(call.params.args.get(skip), aggregate, frame, scope)
+}
+
+/// The parameters of a count of different values, with the rows that one unit has in the table that
+/// owns the values: it has no more values of a column than rows in the table of the column, and no
+/// more values of a link than rows in the table to which the link leads.
+///
+/// # Guarantee
+/// The bound is enforced like one that is written: of a unit with more values in a group, no more
+/// count. So nothing relies on the declaration or on what files hold.
+pub(crate) fn with_rows_of_owner(
+    parameters: &Parameters,
+    call: &Call,
+    input: &Input,
+    frame: &MeasureFrame<'_>,
+) -> Parameters {
+    let mut parameters = parameters.clone();
+    if let Input::Distinct(_) = input
+        && let Some(most) = rows_of_owner(call, frame)
+    {
+        parameters.rows = Some(parameters.rows.map_or(most, |rows| rows.min(most)));
+    }
+    parameters
+}
+
+fn rows_of_owner(call: &Call, frame: &MeasureFrame<'_>) -> Option<u64> {
+    let origin = frame.flow.trace(call.params.args.first()?)?.origin.as_ref()?;
+    let unit_of = |table: &str| frame.catalog.table(table)?.unit();
+    let own = unit_of(&origin.table)?;
+    let leads = own.link().filter(|link| link.columns.as_slice() == [origin.column.clone()]);
+    let most = match leads {
+        Some(link) => unit_of(&link.table)?.max_rows(),
+        None => own.max_rows(),
+    };
+    most.filter(|most| *most > 0)
 }
 
 /// Adds an expression to the columns as the argument of an aggregate.
@@ -138,6 +172,9 @@ pub(crate) struct MeasureFrame<'a> {
     pub(crate) one_group: bool,
     /// The tables, which evaluate expressions on public values.
     pub(crate) tables: &'a dyn Tables,
+    /// True if sums and means of the time between two columns find their bounds.
+    pub(crate) finds_spans: bool,
+    pub(crate) catalog: &'a Catalog,
 }
 
 impl MeasureFrame<'_> {

@@ -24,6 +24,7 @@ use crate::analysis::expr::shape::type_of;
 use crate::analysis::expr::total;
 use crate::analysis::recursion::deeper;
 use crate::functions::without_nan;
+use crate::privacy::Rational;
 
 /// The rows, with ranges for public columns without a range that arguments or filters of the calls
 /// read.
@@ -78,8 +79,8 @@ fn of_definition(definition: &Definition, tables: &dyn Tables) -> Option<Interva
     hull.bounds().is_some().then_some(hull)
 }
 
-/// From the least value of a public column to its greatest; `None` if it has no value, or no finite
-/// ends.
+/// From the least value of a public column to its greatest; `None` if it has no finite ends. A
+/// column without values has the range of 0 alone, so that nobody pays to find its range.
 fn range_of(plan: &Arc<LogicalPlan>, column: &Column, tables: &dyn Tables) -> Option<Interval> {
     let of = Expr::Column(column.clone());
     let data_type = type_of(&of, plan.schema()).ok()?;
@@ -91,6 +92,10 @@ fn range_of(plan: &Arc<LogicalPlan>, column: &Column, tables: &dyn Tables) -> Op
         .and_then(LogicalPlanBuilder::build)
         .ok()?;
     let row = tables.read(&plan)?;
-    let end = |i: usize| rational(&ScalarValue::try_from_array(row.columns().get(i)?, 0).ok()?);
-    Some(Interval::between(end(0)?, end(1)?))
+    let end = |i: usize| ScalarValue::try_from_array(row.columns().get(i)?, 0).ok();
+    let (lo, hi) = (end(0)?, end(1)?);
+    if lo.is_null() && hi.is_null() {
+        return Some(Interval::point(Rational::from_integer(0.into())));
+    }
+    Some(Interval::between(rational(&lo)?, rational(&hi)?))
 }

@@ -14,7 +14,8 @@ use num_traits::{One, Signed, ToPrimitive};
 
 use super::by_rank::{ScoredAxis, line_choice, place_column};
 use crate::analysis::call::Call;
-use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::facts::{Facts, KeySource, Scope, type_range};
+use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{is_temporal, is_time};
 use crate::analysis::expr::total;
 use crate::analysis::measure::choice::{CandidateAxis, LineScore};
@@ -135,6 +136,22 @@ fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
     }
 }
 
+/// A range of at most this magnitude that holds on all rows is one for ranks.
+const PROVEN: i64 = 100_000_000;
+
+/// The range of an argument. Without one, what is proven of whole numbers such as the days between
+/// two moments of the calendar: the error of a rank grows only with the logarithm of the range.
+fn ranged_or_proven(facts: &Facts, data_type: &DataType) -> Interval {
+    let most = Rational::from_integer(PROVEN.into());
+    let proven = facts.always.max_abs().filter(|reached| *reached <= most);
+    let own = type_range(data_type).and_then(|range| range.max_abs());
+    let is_narrow = proven.zip(own).is_some_and(|(proven, own)| proven < own);
+    match data_type.is_integer() && is_narrow && facts.range.bounds().is_none() {
+        true => facts.always.clone(),
+        false => facts.range.clone(),
+    }
+}
+
 /// The ticks of a column's range, and the function from a value to its tick.
 fn line_of(
     facts: &Facts,
@@ -161,7 +178,7 @@ fn line_of(
     }
     // Dates, times and timestamps are scored as integers.
     let grid_type = if temporal { DataType::Int64 } else { data_type.clone() };
-    let range = facts.range.clone();
+    let range = ranged_or_proven(facts, data_type);
     let argument = Argument {
         column: 0,
         data_type: grid_type,

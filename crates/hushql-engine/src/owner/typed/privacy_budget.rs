@@ -50,6 +50,7 @@ pub struct PrivacyBudget {
     max: Option<f64>,
     max_rho: Option<f64>,
     max_delta: Option<f64>,
+    declared_bounds: Option<bool>,
     replay: Replay,
     slices: Vec<BudgetSlice>,
 }
@@ -73,6 +74,7 @@ impl PrivacyBudget {
             max: None,
             max_rho: None,
             max_delta: None,
+            declared_bounds: None,
             replay: Replay::All,
             slices: Vec::new(),
         }
@@ -338,6 +340,24 @@ impl PrivacyBudget {
         Self { max_delta: Some(delta), ..self }
     }
 
+    /// No query finds bounds: a sum, mean, variance or quantile without a declared or written range
+    /// is refused with HQ007, whoever asks: `PER QUERY (bounds=declared)`.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let engine = Engine::demo()?;
+    /// engine.owner().declare(PrivacyBudget::epsilon("strict", "orders", 2.0).declared_bounds()).await?;
+    /// assert!(engine.analyst("lab")?.cost("SELECT SUM(order_id) FROM orders").is_err());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn declared_bounds(self) -> Self {
+        Self { declared_bounds: Some(true), ..self }
+    }
+
     /// A slice for one analyst: `SLICE analyst LIMIT (…)`. See [`BudgetSlice`].
     ///
     /// ```
@@ -422,6 +442,7 @@ impl PrivacyBudget {
             max: amount(self.max)?,
             max_rho: amount(self.max_rho)?,
             max_delta: amount(self.max_delta)?,
+            declared_bounds: self.declared_bounds,
         });
         let (name, table) = (self.name, self.table);
         let replay = self.replay;

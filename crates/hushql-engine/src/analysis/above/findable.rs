@@ -1,0 +1,40 @@
+//! Which releases find the bounds that they lack.
+//!
+//! In: a release, as the statement has it. Out: whether half of its cost may find its bounds. It
+//! follows from the statement alone.
+//!
+//! ```text
+//! LAPLACE(eps=1) SUM(x)       yes
+//! LAPLACE(within=5) SUM(x)    no: nobody knows its cost before its range
+//! ```
+
+use crate::analysis::default_shares::costs_nothing;
+use crate::analysis::keys::unknown::asks_for_threshold;
+use crate::dialect::{AggregateName, MechanismName, Operand, ReleaseClause};
+
+/// True if bounds may be found for a release: a mechanism or OPTIONS state its cost, or a default
+/// of a budget is its cost, and it is a sum, mean, variance or quantile without bounds.
+pub(super) fn is_eligible(clause: &ReleaseClause) -> bool {
+    let Operand::Aggregate(call) = &clause.operand else { return false };
+    let bounded = call.bounds_per_group.is_some() || call.bounds_per_row.is_some();
+    let asked = &clause.parameters;
+    let priced = !costs_nothing(asked);
+    let by_cost = asked.within.is_none() && asked.complete_above.is_none() && !asked.rows_auto;
+    let known_groups = clause.grouping.as_ref().is_none_or(|g| !asks_for_threshold(g));
+    let ranked = matches!(call.function, AggregateName::Median | AggregateName::Quantile);
+    let summed =
+        matches!(call.function, AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_));
+    let costs = match clause.mechanism {
+        MechanismName::Default => priced || clause.grouping.is_none(),
+        MechanismName::Laplace
+        | MechanismName::Gaussian
+        | MechanismName::Auto
+        | MechanismName::Exponential
+        | MechanismName::GeneralizedExponential
+        | MechanismName::PermuteAndFlip
+        | MechanismName::NoisyMax => priced,
+        MechanismName::RandomizedResponse => false,
+    };
+    let known = known_groups && by_cost && costs && clause.finding.is_none();
+    (summed || ranked) && !bounded && !call.distinct && known
+}
