@@ -650,7 +650,7 @@ def arrow_orc(path, kind):
     pyarrow.orc.write_table(arrow(kind), path)
 
 
-@writer("Python `sqlite3`", "SQLite")
+@writer("Python `sqlite3`", "SQLite", options={"table": "people"})
 def sqlite(path, kind):
     import sqlite3
 

@@ -33,6 +33,7 @@ pub(crate) mod server;
 pub(crate) mod shell;
 pub(crate) mod shown;
 pub(crate) mod slt;
+pub(crate) mod sqlite_files;
 pub(crate) mod stream;
 pub(crate) mod synthetic;
 pub(crate) mod terminal;

@@ -233,6 +233,46 @@ async fn a_declaration_names_the_type_of_all_rows() {
     done(&owner, &create(&path, "", "OPTIONS ('null_value' 'NA', 'strict' 'true')")).await;
 }
 
+/// A date leaves the time of day out, and a decimal the digits beyond its own, as in PostgreSQL.
+/// The owner learns of it, and STRICT refuses it.
+#[tokio::test]
+async fn parts_of_cells_that_are_left_out_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (day, fee) = (
+        "2 of 4 cells of t.d have a time of day, which DATE leaves out. The first is `2024-01-05 10:30:00` in line 3: declare TIMESTAMP",
+        "1 of 4 cells of t.fee is rounded to the digits of DECIMAL(6, 2). The first is `1.255` in line 4: declare DECIMAL(7, 3)",
+    );
+    for (format, end, text) in [
+        (
+            "CSV",
+            "csv",
+            "id,d,fee\n1,2024-01-05,1.25\n2,2024-01-05 10:30,2.500\n3,2024-01-06T00:00:00,1.255\n4,2024-01-06 23:59:59,3\n",
+        ),
+        (
+            "JSON",
+            "json",
+            "\n{\"id\": 1, \"d\": \"2024-01-05\", \"fee\": 1.25}\n{\"id\": 2, \"d\": \"2024-01-05 10:30:00\", \"fee\": 2.500}\n{\"id\": 3, \"d\": \"2024-01-06T00:00:00\", \"fee\": 1.255}\n{\"id\": 4, \"d\": \"2024-01-06 23:59:59\", \"fee\": 3}\n",
+        ),
+    ] {
+        let path = folder.path().join(format!("t.{end}"));
+        std::fs::write(&path, text).unwrap();
+        let engine = Engine::in_memory().unwrap();
+        let owner = engine.owner();
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (id BIGINT, d DATE, fee DECIMAL(6, 2)) STORED AS {format} LOCATION '{}'",
+            path.display()
+        );
+        done(&owner, &create).await;
+        let told = done(&owner, "ALTER TABLE t SET PUBLIC").await;
+        assert!(told.contains(day) && told.contains(fee), "{told}");
+        let rows = "SELECT COUNT(DISTINCT d) AS d, SUM(fee) AS fee FROM t";
+        let answer = owner.query(rows).await.unwrap().to_string();
+        assert!(answer.contains("8.01") && answer.contains(" 2 "), "{answer}");
+        let refused = why(&owner, "ALTER TABLE t SET STRICT").await;
+        assert!(refused.contains(day) && refused.contains(fee), "{refused}");
+    }
+}
+
 /// The types come from the first 10,000 rows. What the tail contradicts is told where the rows are
 /// read, and a unit that no row has is no unit.
 #[tokio::test]

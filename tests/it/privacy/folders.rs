@@ -487,10 +487,209 @@ async fn whole_numbers_among_floats_are_floats_and_other_columns_are_told_to_the
     let owner = engine.owner();
     for statement in ["ALTER TABLE t SET PRIVACY UNIT ROW", "ALTER TABLE t REFRESH"] {
         let refused = owner.execute(statement).await.unwrap_err().to_string();
-        assert!(refused.contains(FILE) && refused.contains("in the place of n"), "{refused}");
+        assert!(
+            refused.contains(FILE) && refused.contains("n VARCHAR in the place of n DOUBLE"),
+            "{refused}"
+        );
     }
     fs::remove_file(path(FILE)).unwrap();
     owner.execute("ALTER TABLE t SET PRIVACY UNIT ROW").await.unwrap();
+}
+
+/// A file with DOUBLE among files with BIGINT, and a declaration that says BIGINT: no fraction is
+/// NULL without a word. A charged query fails for a file that nobody verified.
+#[tokio::test]
+async fn fractions_among_whole_numbers_are_never_lost() {
+    let floats = |n: &[f64]| {
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n.len() as i64));
+        let n: ArrayRef = Arc::new(Float64Array::from(n.to_vec()));
+        RecordBatch::try_from_iter([("id", ids), ("n", n)]).unwrap()
+    };
+    for (format, end) in [KINDS[6], KINDS[7]] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(format!("{name}.{end}"));
+        put(&path("a"), bytes(format, end, &rows(&[1, 2, 3])));
+        let root = folder.path().display();
+        let create = |columns: &str| {
+            format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t {columns} STORED AS {format} LOCATION '{root}'"
+            )
+        };
+        let engine = Engine::in_memory().unwrap();
+        let lab = declared(
+            &engine,
+            &[
+                create(""),
+                "ALTER TABLE t SET PRIVACY UNIT ROW".to_owned(),
+                "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 10)".to_owned(),
+                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
+            ],
+        )
+        .await;
+        let owner = engine.owner();
+        let refused = async |sql: &str, words: &[&str]| {
+            let text = owner.execute(sql).await.unwrap_err().to_string();
+            assert!(words.iter().all(|word| text.contains(word)), "{format} {sql}: {text}");
+        };
+        assert_eq!(charged(&lab).await, (Some(sum(1..=3)), true), "{format}");
+        // Its values are whole, which nobody looked for.
+        put(&path(FILE), bytes(format, end, &floats(&[2.0])));
+        assert_eq!(charged(&lab).await, (None, true), "{format}: added");
+        let noted = counted(&lab).await.unwrap_err();
+        assert_eq!(noted.code(), Some("HQ028"), "{format}: {noted}");
+        assert!(!noted.to_string().contains(FILE), "{format}: {noted}");
+        let words = [FILE, "n", "BIGINT", "DOUBLE"];
+        refused("ALTER TABLE t SET PRIVACY UNIT ROW", &words).await;
+        refused("ALTER TABLE t REFRESH", &words).await;
+        let findings = format!("{:?}", owner.execute("SHOW TABLES").await);
+        assert!(!findings.contains(FILE));
+        // Files that are held are verified.
+        put(&path(FILE), bytes(format, end, &floats(&[2.0, f64::NAN])));
+        put(&path("a"), bytes(format, end, &rows(&[3, 4])));
+        owner.execute("ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await.unwrap();
+        assert_eq!(charged(&lab).await, (Some((4, 9)), true), "{format}: whole");
+        owner.execute("ALTER TABLE t REFRESH").await.unwrap();
+        put(&path(FILE), bytes(format, end, &floats(&[2.0, 2.5])));
+        let words = [FILE, "the first is 2.5 in row 2", "n DOUBLE"];
+        refused("ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE", &words).await;
+        // The same for whoever declares BIGINT, and for all to see.
+        owner.execute("DROP PRIVACY BUDGET t").await.unwrap();
+        owner.execute("ALTER TABLE t SET PRIVACY UNIT ROW").await.unwrap_err();
+        let told = owner.execute(&create("(id BIGINT, n BIGINT)")).await;
+        let told = format!("{:?}", told.unwrap());
+        assert!(told.contains("n is DOUBLE in the file of"), "{told}");
+        refused("ALTER TABLE t SET PUBLIC", &words).await;
+        put(&path(FILE), bytes(format, end, &floats(&[2.0])));
+        owner.execute("ALTER TABLE t SET PUBLIC").await.unwrap();
+        let shown = lab.query("SELECT SUM(n) AS s FROM t").await.unwrap();
+        let shown = pretty_format_batches(shown.batches()).unwrap().to_string();
+        assert!(shown.contains("| 9 "), "{shown}");
+        put(&path(FILE), bytes(format, end, &floats(&[2.5])));
+        let gone = lab.query("SELECT SUM(n) AS s FROM t").await.unwrap_err();
+        assert_eq!(gone.code(), Some("HQ028"), "{gone}");
+        refused("ALTER TABLE t REFRESH", &[FILE, "n DOUBLE in the place of n BIGINT"]).await;
+        // Among floats, whole numbers are floats.
+        owner.execute(&create("(id BIGINT, n DOUBLE)")).await.unwrap();
+        owner.execute("ALTER TABLE t SET PUBLIC").await.unwrap();
+        let shown = lab.query("SELECT SUM(n) AS s FROM t").await.unwrap();
+        let shown = pretty_format_batches(shown.batches()).unwrap().to_string();
+        assert!(shown.contains("9.5"), "{shown}");
+    }
+}
+
+/// The single file of a table that may change.
+#[tokio::test]
+async fn fractions_of_one_file_that_may_change_fail_a_charged_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    put(&path, bytes("PARQUET", "parquet", &rows(&[1, 2, 3])));
+    let engine = Engine::in_memory().unwrap();
+    let lab = declared(
+        &engine,
+        &[
+            format!(
+                "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}' OPTIONS ('content_hash' 'false')",
+                path.display()
+            ),
+            "ALTER TABLE t SET PRIVACY UNIT ROW".to_owned(),
+            "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 10)".to_owned(),
+            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
+        ],
+    )
+    .await;
+    assert_eq!(charged(&lab).await, (Some(sum(1..=3)), true));
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let n: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 1.0]));
+    let floats = RecordBatch::try_from_iter([("id", ids), ("n", n)]).unwrap();
+    put(&path, bytes("PARQUET", "parquet", &floats));
+    // One person's fraction is no reason for a refusal that costs nothing.
+    assert_eq!(charged(&lab).await, (None, true));
+    let noted = counted(&lab).await.unwrap_err();
+    assert_eq!(noted.code(), Some("HQ028"), "{noted}");
+    let refused = engine.owner().execute("ALTER TABLE t SET PRIVACY UNIT ROW").await.unwrap_err();
+    assert!(refused.to_string().contains("t.n is declared as BIGINT"), "{refused}");
+}
+
+/// Polars keeps the key of a folder in its files. The folder's name is the value of all rows, and
+/// the declaration verifies that the rows agree.
+#[tokio::test]
+async fn keys_of_folders_may_also_be_in_the_files() {
+    let with_years = |ids: &[i64], years: Vec<Option<i64>>| {
+        let numbers = |of: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(of)) };
+        let years: ArrayRef = Arc::new(Int64Array::from(years));
+        RecordBatch::try_from_iter_with_nullable([
+            ("id", numbers(ids.to_vec()), true),
+            ("year", years, true),
+            ("n", numbers(ids.iter().map(|id| id % 7).collect()), true),
+        ])
+        .unwrap()
+    };
+    for (format, end) in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |year: &str| folder.path().join(format!("year={year}/{FILE}.{end}"));
+        let of = |ids: &[i64], years| bytes(format, end, &with_years(ids, years));
+        put(&path("2025"), of(&[1, 2, 3], vec![Some(2025); 3]));
+        put(&path("2026"), of(&[4, 5], vec![Some(2026); 2]));
+        put(&path("__HIVE_DEFAULT_PARTITION__"), of(&[6], vec![None]));
+        // A file of another writer does not have it.
+        put(&path("2024"), bytes(format, end, &rows(&[7, 8])));
+        let root = folder.path().display();
+        for columns in ["", "(id BIGINT, n BIGINT)", "(id BIGINT, year INT, n BIGINT)"] {
+            let engine = Engine::in_memory().unwrap();
+            let create = format!(
+                "CREATE EXTERNAL TABLE t {columns} STORED AS {format} PARTITIONED BY (year INT) LOCATION '{root}'"
+            );
+            let lab = declared(
+                &engine,
+                &[
+                    create.as_str(),
+                    "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE",
+                    "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)",
+                    "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)",
+                ],
+            )
+            .await;
+            let owner = engine.owner();
+            let what = format!("{format} {end} {columns}");
+            assert_eq!(charged(&lab).await, (Some(sum(1..=8)), true), "{what}");
+            let of_year = async |year: i64| {
+                let sql =
+                    format!("SELECT LAPLACE(eps=1000) COUNT(*) AS n FROM t WHERE year = {year}");
+                let answer = lab.query(&sql).await.unwrap();
+                answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0)
+            };
+            assert_eq!((of_year(2025).await, of_year(2024).await), (3, 2), "{what}");
+            // A row that contradicts its folder is refused where the owner declares, and in a
+            // query its folder decides.
+            owner.execute("ALTER TABLE t SET PRIVACY UNIT ROW").await.unwrap();
+            put(&path("2026"), of(&[4, 5], vec![Some(2026), Some(2025)]));
+            assert_eq!(charged(&lab).await, (Some(sum(1..=8)), true), "{what}");
+            assert_eq!((of_year(2025).await, of_year(2026).await), (3, 2), "{what}");
+            for statement in ["SET PRIVACY UNIT ROW", "REFRESH", "SET PRIVACY UNIT (id) UNIQUE"] {
+                let statement = format!("ALTER TABLE t {statement}");
+                let refused = owner.execute(&statement).await.unwrap_err().to_string();
+                let place = match format {
+                    "CSV" => "line 3 of",
+                    _ => "2 of",
+                };
+                for word in [place, "has 2025 as year", "folder says 2026", FILE] {
+                    assert!(refused.contains(word), "{what} {statement}: {refused}");
+                }
+            }
+            let history = format!("{:?}", owner.execute("SHOW PRIVACY HISTORY").await.unwrap());
+            assert!(!history.contains("folder says"), "{history}");
+            put(&path("2026"), of(&[4, 5], vec![Some(2026), None]));
+            match owner.execute("ALTER TABLE t REFRESH").await {
+                // This writer leaves a key without a value out, which contradicts nothing.
+                Ok(_) => assert_eq!(format, "JSON", "{what}"),
+                Err(refused) => {
+                    assert!(refused.to_string().contains("has NULL as year"), "{what}: {refused}");
+                }
+            }
+            put(&path("2026"), of(&[4, 5], vec![Some(2026); 2]));
+            owner.execute("ALTER TABLE t REFRESH").await.unwrap();
+        }
+    }
 }
 
 /// Public files are listed when they are asked for, and their trouble has no names either.

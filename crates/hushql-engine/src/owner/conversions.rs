@@ -25,9 +25,6 @@ pub(super) fn conversion_of(name: &str) -> Option<&'static str> {
         "HUDI" => {
             "write its present rows as Parquet, as Spark does: spark.read.format('hudi').load('folder').write.parquet('rows')"
         }
-        "SQLITE" => {
-            "write its rows as Parquet, as DuckDB does: COPY (FROM sqlite_scan('file.db', 'table')) TO 't.parquet'"
-        }
         "MYSQL" | "MARIADB" => {
             "write its rows as Parquet, as DuckDB does: ATTACH 'host=… database=…' AS db (TYPE mysql); COPY (FROM db.t) TO 't.parquet'"
         }

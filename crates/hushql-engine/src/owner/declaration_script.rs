@@ -71,7 +71,8 @@ pub(crate) fn created(table: &Table) -> Option<String> {
     };
     let own = table.file_columns();
     let columns = match (format, files) {
-        (FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow, _) | (_, Some(_)) => typed(own),
+        (FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow | FileFormat::Sqlite, _)
+        | (_, Some(_)) => typed(own),
         (FileFormat::Json, None) => Vec::new(),
     };
     let partitioned_by = match table.columns.get(own.len()..).map(typed).as_deref() {

@@ -131,7 +131,7 @@ fn domain(column: &Column) -> Option<&'static str> {
 
 fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
     let Source::File { format, location, options, files, .. } = &table.source else { return };
-    if files.is_some()
+    if (files.is_some() || *format == FileFormat::Sqlite)
         && let Err(error) = inner.open_files().check_as_owner(table)
     {
         let remedy = "put files as they were declared in its place, or declare the table anew: a query on it is charged and fails";
@@ -159,7 +159,7 @@ fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
             options.iter().all(|(key, value)| key != "has_header" || value == "true")
         }
         FileFormat::Parquet | FileFormat::Arrow => true,
-        FileFormat::Json => false,
+        FileFormat::Json | FileFormat::Sqlite => false,
     };
     let found = match describes_itself {
         true => {

@@ -107,7 +107,8 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             strict::unread(&table, &inner.open_files(), false)?;
             let shown = table.columns.len();
             let proposed =
-                files::proposed_options(&table, &inner.open_files(), !columns.is_empty());
+                files::proposed_options(&table, &inner.open_files(), !columns.is_empty())
+                    + &files::floats_notice(&table, &inner.open_files());
             let twin = read_in_utc(&table) + &proposed + &twins::notice(&catalog, &table);
             let until = "it is undeclared until SET PRIVACY UNIT or SET PUBLIC";
             if known.is_some() && *taken == Taken::Replace {
@@ -131,10 +132,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             };
             let unit = units::checked(&catalog, entry, clause)?;
             let open = inner.open_files();
-            match retyped.is_some() {
-                true => open.check_as_owner(&units::unverified(entry))?,
-                false => open.fits_its_declaration(entry)?,
-            }
+            open.fits_its_declaration(entry)?;
             let read = units::read_as(&open, &catalog, entry, &unit)?;
             let entry = &read;
             units::verified(inner, &open, &catalog, entry, &unit).await?;
@@ -143,6 +141,8 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let reads_rows = unit.max_rows().is_some() || retyped.is_some();
             let unread = strict::unread(entry, &open, reads_rows)?;
             unread.refuse_unreadable(table, &unit)?;
+            units::refuse_fractions(&open, &catalog, entry, &unit)?;
+            files::refuse_other_keys(entry, &open)?;
             let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
             Ok(done + told + &unread.text(table))
         }
@@ -154,6 +154,8 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let mut read = entry.clone();
             pin(&mut read, pinned.clone());
             let unread = strict::unread(&read, &open, true)?;
+            files::refuse_fractions(&public(&read), &open, &[], false)?;
+            files::refuse_other_keys(&read, &open)?;
             let done = set_public(inner, &catalog, table, pinned)?;
             Ok(done + &unread.text(table))
         }
@@ -402,6 +404,10 @@ fn set_public(
     Ok(format!("table {table} is public: answers may show its rows to anyone"))
 }
 
+fn public(table: &Table) -> Table {
+    Table { privacy: Privacy::Public, ..table.clone() }
+}
+
 /// Takes the present rows of a table as the declared ones. The unit of a single file is verified on
 /// them, as when it was declared.
 async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
@@ -413,6 +419,7 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
         (Source::File { files: Some(_), .. }, _) => {
             open.check_as_owner(entry)?;
             unread = strict::unread(entry, &open, false)?;
+            files::refuse_other_keys(entry, &open)?;
         }
         (Source::File { files: None, .. }, Some(unit)) => {
             open.fits_its_declaration(entry)?;
@@ -420,6 +427,7 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
             units::verified(inner, &open, &catalog, entry, unit).await?;
             unread = strict::unread(entry, &open, unit.max_rows().is_some())?;
             unread.refuse_unreadable(table, unit)?;
+            units::refuse_fractions(&open, &catalog, entry, unit)?;
             keep_unit(inner, &open, &catalog, entry, unit.clone())?;
         }
         (Source::File { files: None, fingerprint, .. }, None) => {
@@ -430,6 +438,9 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
             };
             let mut read = entry.clone();
             pin(&mut read, pinned.clone());
+            if entry.is_public() {
+                files::refuse_fractions(&read, &open, &[], false)?;
+            }
             let is_pinned = pinned.is_some() || fingerprint.is_some();
             unread = strict::unread(&read, &open, entry.is_public() && is_pinned)?;
             if entry.is_public() && is_pinned {
@@ -473,10 +484,13 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
         "PARQUET" => Ok(FileFormat::Parquet),
         "JSON" | "NDJSON" => Ok(FileFormat::Json),
         "ARROW" => Ok(FileFormat::Arrow),
+        "SQLITE" => Ok(FileFormat::Sqlite),
         other => Err(Error::catalog(match conversion_of(other) {
             Some(convert) => format!("a table is not stored as {other} here: {convert}"),
             None => {
-                format!("a table is stored as CSV, PARQUET, JSON, ARROW or POSTGRES, not {other}")
+                format!(
+                    "a table is stored as CSV, PARQUET, JSON, ARROW, SQLITE or POSTGRES, not {other}"
+                )
             }
         })),
     }

@@ -21,7 +21,9 @@ use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
 
-use crate::catalog::{Catalog, FileFormat, Fingerprint, Link, Source, Table, Unit, quoted};
+use crate::catalog::{
+    Catalog, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit, quoted,
+};
 use crate::dialect::UnitClause;
 use crate::error::Error;
 use crate::exec::exact_rows;
@@ -118,7 +120,7 @@ pub(super) fn leads_as(is: &DataType, into: &DataType, format: FileFormat) -> bo
     let numbers = (is.is_integer() || counts_as_whole(is, &DataType::Int64)) && into.is_integer();
     match format {
         // A number without a value in the other type leads to nobody.
-        FileFormat::Csv | FileFormat::Json => numbers,
+        FileFormat::Csv | FileFormat::Json | FileFormat::Sqlite => numbers,
         FileFormat::Parquet | FileFormat::Arrow => {
             numbers && (widens(is, into) || counts_as_whole(is, into))
         }
@@ -323,7 +325,8 @@ fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPl
         Source::File { .. }
         | Source::Postgres { .. }
         | Source::Registered
-        | Source::Released { .. } => unverified(table),
+        // The values that the declared types cannot hold are found apart.
+        | Source::Released { .. } => Table { privacy: Privacy::Undeclared, ..unverified(table) },
     };
     let provider = inner
         .provider(&Arc::new(anew), open)
@@ -381,6 +384,21 @@ async fn most_alike(
         .find(|b| b.num_rows() > 0)
         .and_then(|b| b.column(0).as_primitive_opt::<Int64Type>()?.iter().next().flatten());
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
+}
+
+/// Refuses floats in columns of whole numbers, unless the declaration holds the files and their
+/// values are whole. This may block.
+///
+/// # Errors
+/// [`Error::Catalog`] with the file, the column and the first value.
+pub(super) fn refuse_fractions(
+    open: &OpenFiles,
+    catalog: &Catalog,
+    table: &Table,
+    unit: &Unit,
+) -> Result<(), Error> {
+    let are_held = fingerprint(open, catalog, table, unit)?.is_some();
+    files::refuse_fractions(table, open, unit.columns(), are_held)
 }
 
 /// A table whose files may differ from those on which it was verified.

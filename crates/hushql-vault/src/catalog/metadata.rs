@@ -114,6 +114,8 @@ pub enum FileFormat {
     Json,
     /// Arrow IPC.
     Arrow,
+    /// A table of an SQLite file.
+    Sqlite,
 }
 
 impl fmt::Display for FileFormat {
@@ -123,6 +125,7 @@ impl fmt::Display for FileFormat {
             Self::Parquet => "PARQUET",
             Self::Json => "JSON",
             Self::Arrow => "ARROW",
+            Self::Sqlite => "SQLITE",
         })
     }
 }

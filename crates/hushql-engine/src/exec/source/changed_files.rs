@@ -9,6 +9,7 @@
 
 use super::managed_files::TableFormat;
 use super::open_files::OpenFile;
+use super::sqlite_table::Trouble;
 use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
@@ -41,6 +42,16 @@ pub(super) fn unread_files(table: &Table) -> Error {
     )
 }
 
+/// What is wrong with an SQLite file, for everyone.
+pub(super) fn unread_table(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Unsaved => "has changes beside it that are not yet in it",
+        Trouble::NoTable | Trouble::NotATable => "no longer has the declared table",
+        Trouble::NoDatabase | Trouble::Vault | Trouble::Damaged => "is no longer in its format",
+        Trouble::Replaced | Trouble::Failed => "cannot be read",
+    }
+}
+
 pub(super) fn in_their_place(table: &Table) -> String {
     let name = &table.name;
     format!(
@@ -50,7 +61,7 @@ pub(super) fn in_their_place(table: &Table) -> String {
 
 /// The owner's message for a file that no longer fits its table.
 fn drifted(table: &Table, file: &str, other: &str) -> Error {
-    let what = format!("{DIFFER}: {file} has another {other}");
+    let what = format!("{DIFFER}: {file} has {other}");
     changed_files(table, &what, in_their_place(table))
 }
 
@@ -114,7 +125,7 @@ pub(super) fn other_format(
     table: &Table,
 ) -> Result<String, Error> {
     match held.is_readable() && held.is_untouched() {
-        true => Ok(format!("format than {format}")),
+        true => Ok(format!("another format than {format}")),
         false => Err(unread_files(table)),
     }
 }

@@ -16,19 +16,18 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::changed_files::{
     CHANGED, DIFFER, Misfit, SET_CHANGED, changed, changed_files, declared_again, in_their_place,
-    managed, other_format, unread_files, verified_again,
+    managed, unread_files, unread_table, verified_again,
 };
-use super::external_table::members;
-use super::file_columns::{
-    first_cells, hashes_content, other_column, plain_columns, same_columns, shape_of,
-};
+use super::drifted_files::{differing, has_fractions, other_header, undeclared, unverified_float};
+use super::file_columns::{first_cells, hashes_content, other_columns, plain_columns, shape_of};
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
 use super::location::StoreLocation;
-use super::managed_locations::{is_unmanaged, managing_here};
+use super::managed_locations::is_unmanaged;
 use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
 use super::postgres::Servers;
 use super::remote::has_client;
+use super::sqlite_table;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table};
 use crate::error::Error;
 use hushql_exec::pinned::Pinned;
@@ -246,6 +245,12 @@ impl OpenFiles {
     /// A refusal if the file is missing, changed since its privacy unit was declared, or has other
     /// columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
+        self.checked_one(table, table.is_public())
+    }
+
+    /// Checks as [`OpenFiles::check`]. The refusal of a single file says which columns differ, if
+    /// the reader may know.
+    fn checked_one(&self, table: &Table, names_columns: bool) -> Result<(), Error> {
         let (format, location, options, fingerprint, files) = match &table.source {
             Source::File { format, location, options, fingerprint, files } => {
                 (format, location, options, fingerprint, files)
@@ -261,7 +266,7 @@ impl OpenFiles {
         }
         let unread =
             |what| changed(table, what, "the owner puts the file back where it was".to_owned());
-        let remade = |what| {
+        let remade = |what: &str| {
             let write = format!(
                 "the owner puts a file with the columns of {} in its place, or declares it under a new name",
                 table.name
@@ -288,20 +293,43 @@ impl OpenFiles {
             self.rely_on(VerifiedFile { location, fingerprint, hashes });
         }
         let shape = shape_of(table)?;
-        let named = match (format, shape) {
+        let other = match (format, shape) {
             (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
-                let header = first_cells(&held, &csv).map_err(|_| unread("cannot be read"))?;
-                header.is_some_and(|header| has_header(&header, table))
+                match first_cells(&held, &csv).map_err(|_| unread("cannot be read"))? {
+                    Some(header) => other_header(&header, table),
+                    None => Some("no header".to_owned()),
+                }
             }
             // Any line may belong to a person, so only the declaration describes these files.
-            (FileFormat::Csv | FileFormat::Json, _) => true,
+            (FileFormat::Csv | FileFormat::Json, _) => None,
+            (FileFormat::Sqlite, _) => sqlite_table::missing(&held, table)
+                .map_err(|trouble| unread(unread_table(trouble)))?,
             (FileFormat::Parquet | FileFormat::Arrow, shape) => {
                 let now = plain_columns(&held, *format, &shape, &table.name)
                     .map_err(|_| remade("is no longer in its format"))?;
-                same_columns(&now, table, *format)
+                match other_columns(&now, table, *format) {
+                    None if table.is_public() => has_fractions(&held, &now, table, *format)?,
+                    other => other,
+                }
             }
         };
-        if named { Ok(()) } else { Err(remade("has other columns than were declared")) }
+        match other {
+            None => Ok(()),
+            Some(other) if names_columns => {
+                Err(remade(&format!("has other columns than were declared: {other}")))
+            }
+            Some(_) => Err(remade("has other columns than were declared")),
+        }
+    }
+
+    /// Whether the single file of a private table that may change has fractions in a column that is
+    /// declared as whole numbers, according to its footer.
+    ///
+    /// # Guarantee
+    /// None: one person's value may have made floats of a column. The caller must fail behind a
+    /// charge.
+    pub(super) fn has_unverified_floats(&self, table: &Table, held: &OpenFile) -> bool {
+        held.columns.get().is_some_and(|now| unverified_float(now, table).is_some())
     }
 
     /// The file of a table, if the file system shows that it is the verified one, and would show a
@@ -344,7 +372,7 @@ impl OpenFiles {
             Source::File { files: None, .. }
             | Source::Postgres { .. }
             | Source::Registered
-            | Source::Released { .. } => self.check(table),
+            | Source::Released { .. } => self.checked_one(table, true),
         }
     }
 
@@ -356,11 +384,16 @@ impl OpenFiles {
     /// A refusal that names the first file that has other columns, or another format.
     pub(crate) fn fits_its_declaration(&self, table: &Table) -> Result<(), Error> {
         is_unmanaged(table)?;
-        let Source::File { location, files: Some(files), .. } = &table.source else {
-            return Ok(());
-        };
-        let set = self.set(location, files).map_err(|_| unread_files(table))?;
-        differing(&set, table)?.map_or(Ok(()), |misfit| Err(misfit.told(table)))
+        // The declaration verifies anew what an earlier one did.
+        let table = &undeclared(table);
+        match &table.source {
+            Source::File { location, files: Some(files), .. } => {
+                let set = self.set(location, files).map_err(|_| unread_files(table))?;
+                differing(&set, table)?.map_or(Ok(()), |misfit| Err(misfit.told(table)))
+            }
+            Source::File { files: None, .. } => self.checked_one(table, true),
+            Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(()),
+        }
     }
 
     /// The files of a table that has several, each with the declared columns.
@@ -548,54 +581,6 @@ fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
         && verified.size == stamp.size
         && verified.modified_nanos == stamp.modified_nanos
         && verified.changed_nanos == Some(stamp.changed_nanos)
-}
-
-/// The first way in which a set does not fit its table.
-///
-/// # Errors
-/// A refusal that names no file, if one of them cannot be read.
-fn differing(set: &FileSet, table: &Table) -> Result<Option<Misfit>, Error> {
-    let Source::File { format, location, options, .. } = &table.source else {
-        return Err(Error::Internal);
-    };
-    let managed_by = set.managed_by().filter(|_| *format == FileFormat::Parquet);
-    if let Some(by) = managed_by.or_else(|| managing_here(location, *format)) {
-        return Ok(Some(Misfit::Managed(by)));
-    }
-    let shape = shape_of(table)?;
-    for ((held, shape), member) in members(set, &shape, options).into_iter().zip(&set.members) {
-        let other = match (format, shape) {
-            (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
-                match first_cells(&held, &csv) {
-                    // A text without lines has no rows.
-                    Ok(None) => None,
-                    Ok(Some(header)) => (!has_header(&header, table)).then(|| "header".to_owned()),
-                    Err(_) => Some(other_format(&held, *format, table)?),
-                }
-            }
-            // Any line may belong to a person, so only the declaration describes these files.
-            (FileFormat::Csv | FileFormat::Json, _) => None,
-            (FileFormat::Parquet | FileFormat::Arrow, shape) => {
-                match plain_columns(&held, *format, &shape, &table.name) {
-                    Ok(now) if same_columns(&now, table, *format) => None,
-                    Ok(now) => Some(other_column(&now, table, *format).map_or_else(
-                        || "number of columns".to_owned(),
-                        |column| format!("column in the place of {column}, or another type"),
-                    )),
-                    Err(_) => Some(other_format(&held, *format, table)?),
-                }
-            }
-        };
-        if let Some(other) = other {
-            return Ok(Some(Misfit::Columns { file: member.shown(), other }));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether the first line of a CSV file names the declared columns.
-fn has_header(header: &csv::ByteRecord, table: &Table) -> bool {
-    header.iter().eq(table.file_columns().iter().map(|column| column.name.as_bytes()))
 }
 
 #[cfg(test)]

@@ -53,13 +53,49 @@ pub(super) struct CsvFormat {
     pub(super) over_lines: bool,
     /// How the cells are written.
     pub(super) cells: CellFormat,
+    /// The cells that are left out of each line, if there are some.
+    pub(super) left_out: Option<LeftOut>,
     /// Whether the owner wrote the delimiter, so that none is proposed.
     pub(super) says_delimiter: bool,
     /// Whether the owner wrote the comment character, so that none is proposed.
     pub(super) says_comment: bool,
 }
 
+/// Cells that the name of a folder says, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    places: Vec<usize>,
+    /// The number of cells of the header.
+    width: usize,
+}
+
+impl LeftOut {
+    /// A record without these cells. One with another number of cells than the header stays no row.
+    fn apply(&self, record: &mut csv::ByteRecord) {
+        if record.len() == self.width {
+            let own = record.iter().enumerate().filter(|(i, _)| !self.places.contains(i));
+            *record = own.map(|(_, cell)| cell).collect();
+        } else if record.len().saturating_add(self.places.len()) == self.width {
+            record.push_field(b"");
+        }
+    }
+}
+
 impl CsvFormat {
+    /// The format of a file with this first line, without the cells of these columns.
+    pub(super) fn without(self, header: &csv::ByteRecord, keys: &[String]) -> Self {
+        let is_key = |cell: &[u8]| keys.iter().any(|key| key.as_bytes() == cell);
+        let places = header.iter().enumerate().filter(|(_, cell)| is_key(cell));
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        let left_out = LeftOut { places, width: header.len() };
+        Self { left_out: Some(left_out).filter(|out| !out.places.is_empty()), ..self }
+    }
+
+    /// The same format with all cells of each line.
+    pub(super) fn with_all_cells(&self) -> Self {
+        Self { left_out: None, ..self.clone() }
+    }
+
     /// Comma-separated values, as RFC 4180 has them.
     #[cfg(test)]
     pub(super) fn plain(header: bool) -> Self {
@@ -72,6 +108,7 @@ impl CsvFormat {
             compression: Compression::Uncompressed,
             over_lines: false,
             cells: CellFormat::default(),
+            left_out: None,
             says_delimiter: false,
             says_comment: false,
         }
@@ -128,6 +165,7 @@ impl CsvFormat {
             compression,
             over_lines: false,
             cells,
+            left_out: None,
             says_delimiter,
             says_comment,
         })
@@ -153,6 +191,14 @@ impl CsvFormat {
     /// Otherwise one person's open quotation mark would hide the lines of all people after it. A
     /// line in which a quotation is open is no record under any option.
     pub(super) fn read_cells(&self, line: &[u8], record: &mut csv::ByteRecord) -> bool {
+        let is_one = self.read_all_cells(line, record);
+        if let Some(left_out) = &self.left_out {
+            left_out.apply(record);
+        }
+        is_one
+    }
+
+    fn read_all_cells(&self, line: &[u8], record: &mut csv::ByteRecord) -> bool {
         record.clear();
         let Some(quote) = self.quote.filter(|quote| line.contains(quote)) else {
             line.split(|byte| *byte == self.delimiter).for_each(|cell| record.push_field(cell));
@@ -262,6 +308,23 @@ mod tests {
                 record.iter().map(|cell| std::str::from_utf8(cell).unwrap()).collect();
             assert_eq!(is_read.then_some(found), expected, "{written:?} {line}");
         }
+    }
+
+    /// A line with another number of cells than the header is no row, also if it has as many as
+    /// remain.
+    #[test]
+    fn cells_of_keys_are_left_out() {
+        let header = csv::ByteRecord::from(vec!["id", "year", "n"]);
+        let format = format(&[]).unwrap().without(&header, &["year".to_owned()]);
+        for (line, cells) in
+            [("1,2025,5", vec!["1", "5"]), ("1,5", vec!["1", "5", ""]), ("1", vec!["1"])]
+        {
+            let mut record = csv::ByteRecord::new();
+            assert!(format.read_cells(line.as_bytes(), &mut record));
+            assert_eq!(record, csv::ByteRecord::from(cells), "{line}");
+        }
+        let plain = format.with_all_cells().without(&header, &["month".to_owned()]);
+        assert!(plain.left_out.is_none());
     }
 
     /// A record over several lines is one only as RFC 4180 has it.

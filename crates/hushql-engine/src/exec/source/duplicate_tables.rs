@@ -20,7 +20,8 @@ use sha2::{Digest, Sha256};
 
 use super::file_discovery::{Selected, walk};
 use super::remote::list;
-use crate::catalog::Source;
+use super::sqlite_table::TABLE;
+use crate::catalog::{FileFormat, Source};
 
 /// What two files have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,9 @@ pub(crate) enum Same {
 /// # Errors
 /// The system's error when a file cannot be read.
 pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>> {
+    if are_of_one_database(one, other) {
+        return Ok(None);
+    }
     match (one, other) {
         (
             Source::File { location, files: None, .. },
@@ -48,6 +52,19 @@ pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>
         (Source::Registered | Source::Postgres { .. } | Source::Released { .. }, _)
         | (_, Source::Registered | Source::Postgres { .. } | Source::Released { .. }) => Ok(None),
     }
+}
+
+/// Whether these are two tables of an SQLite file, or of copies of one. SQLite does not tell names
+/// apart by case.
+fn are_of_one_database(one: &Source, other: &Source) -> bool {
+    let name = |source: &Source| match source {
+        Source::File { format: FileFormat::Sqlite, options, .. } => options.get(TABLE).cloned(),
+        Source::File { .. }
+        | Source::Postgres { .. }
+        | Source::Registered
+        | Source::Released { .. } => None,
+    };
+    name(one).zip(name(other)).is_some_and(|(one, other)| !one.eq_ignore_ascii_case(&other))
 }
 
 /// What the objects of two tables have in common. Objects are not compared with files, because that
@@ -197,7 +214,7 @@ fn block<'a>(file: &mut impl Read, buffer: &'a mut [u8]) -> io::Result<&'a [u8]>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{FileFormat, Files};
+    use crate::catalog::Files;
 
     fn table(location: &str, files: Option<Files>) -> Source {
         let (location, options) = (location.to_owned(), BTreeMap::new());

@@ -27,7 +27,8 @@ use super::column_type::column_type;
 use super::compressed::{COMPRESSION, Compression};
 use super::csv_format::{COMMENT, DELIMITER, ESCAPE, HEADER, QUOTE, is_true};
 use super::file_columns::{
-    CONTENT_HASH, STRICT, columns_of, common_columns, is_read_as, plain_columns, shape,
+    CONTENT_HASH, STRICT, columns_of, common_columns, first_cells, is_read_as, may_change,
+    plain_columns, shape,
 };
 use super::file_discovery::{Selected, is_pattern};
 use super::file_set::FileSet;
@@ -40,6 +41,7 @@ use super::managed_locations::managing;
 use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{IS_BUILT_IN, list};
 use super::server_location::is_server;
+use super::sqlite_table::{self, TABLE};
 use super::unreadable_files::columns_are_readable;
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
 use crate::error::Error;
@@ -94,6 +96,11 @@ pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
             let columns = of_one(written, &path, &mut known)?;
             (path, None, columns)
         }
+        Located::Below(..) if format == FileFormat::Sqlite => {
+            return Err(Error::catalog(format!(
+                "`{location}` is not one file of this machine, and an SQLITE table is in one: write LOCATION 'folder/file.db'"
+            )));
+        }
         Located::Below(folder, pattern) => {
             let (files, columns) = of_several(written, &folder, pattern, &known)?;
             (folder, Some(Box::new(files)), columns)
@@ -127,6 +134,7 @@ fn options_of(format: FileFormat) -> &'static [&'static str] {
         ],
         FileFormat::Json => &[LINE_BREAKS, COMPRESSION, CONTENT_HASH, STRICT],
         FileFormat::Parquet | FileFormat::Arrow => &[CONTENT_HASH, STRICT],
+        FileFormat::Sqlite => &[TABLE, CONTENT_HASH, STRICT],
     }
 }
 
@@ -160,6 +168,9 @@ fn of_one(
     let read = |e| Error::catalog_from(format!("`{path}` cannot be read"), e);
     let held = Arc::new(OpenFile::open(path, 0).map_err(read)?);
     let shown = format!("`{path}`");
+    if format == FileFormat::Sqlite {
+        return of_database(written, &held, options, &shown);
+    }
     if let (FileFormat::Json, [_, ..]) = (format, columns) {
         refuse_foreign(&held, &shape, &shown)?;
         let found = columns.iter().map(column).collect::<Result<_, _>>()?;
@@ -179,6 +190,25 @@ fn of_one(
     Ok(with_zones(found, &held, format))
 }
 
+/// The columns of a table in an SQLite file, whose name there becomes an option.
+fn of_database(
+    written: &WrittenTable<'_>,
+    held: &Arc<OpenFile>,
+    options: &mut BTreeMap<String, String>,
+    shown: &str,
+) -> Result<Vec<Column>, Error> {
+    if may_change(options) {
+        return Err(Error::catalog(
+            "an SQLITE file that changes while it is read has no rows to count: leave ('content_hash' 'false') out, and declare each new state with ALTER TABLE … REFRESH",
+        ));
+    }
+    let table = options.get(TABLE).map_or(written.name, String::as_str).to_owned();
+    let columns = written.columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    let (name, columns) = sqlite_table::columns(held, written.name, &table, columns, shown)?;
+    options.insert(TABLE.to_owned(), name);
+    Ok(columns)
+}
+
 /// The columns, with the zones that a file names for its moments. The columns of JSON files are
 /// found by name, and others by their place.
 fn with_zones(columns: Vec<Column>, held: &OpenFile, format: FileFormat) -> Vec<Column> {
@@ -186,7 +216,7 @@ fn with_zones(columns: Vec<Column>, held: &OpenFile, format: FileFormat) -> Vec<
     let of = |(i, column): (usize, Column)| {
         let field = match format {
             FileFormat::Json => stored.field_with_name(&column.name).ok(),
-            FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
+            FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow | FileFormat::Sqlite => {
                 stored.fields().get(i).map(AsRef::as_ref)
             }
         };
@@ -257,7 +287,7 @@ fn of_several(
         let data_type = data_type.as_ref().or(listed).unwrap_or(&text).clone();
         if found.iter().any(|column| column.name == *name) {
             return Err(Error::catalog(format!(
-                "the files have a column `{name}` of their own, so the names of folders cannot give one: leave it out of PARTITIONED BY, and rename the folders"
+                "the files have a column `{name}` of their own, whose place in the lines is unknown without a header: leave it out of PARTITIONED BY, and rename the folders"
             )));
         }
         found.push(column(&(name.clone(), data_type))?);
@@ -283,9 +313,22 @@ pub(super) fn members(
             Some(compression) => shape.clone().compressed(compression),
             None => shape.clone(),
         };
-        (Arc::clone(&member.held), shape)
+        (Arc::clone(&member.held), without_keys(&member.held, shape))
     };
     set.members.iter().map(member).collect()
+}
+
+/// The format of a file, without the cells whose columns the names of its folders say. What cannot
+/// be read fails where its rows are read.
+fn without_keys(held: &Arc<OpenFile>, shape: TextFormat) -> TextFormat {
+    let keys = held.keys.get().map(Vec::as_slice).unwrap_or_default();
+    match shape {
+        TextFormat::Csv(csv) if csv.header && !keys.is_empty() => match first_cells(held, &csv) {
+            Ok(Some(header)) => TextFormat::Csv(csv.without(&header, keys)),
+            Ok(None) | Err(_) => TextFormat::Csv(csv),
+        },
+        other => other,
+    }
 }
 
 /// Refuses folders whose names have other keys than PARTITIONED BY. A key becomes a column, and the

@@ -33,9 +33,10 @@ use super::lenient::TextFormat;
 use super::open_files::{Chunks, FileReader, OpenFile};
 use super::struct_columns::without_structs;
 use super::unreadable_files::{known_in_arrow, known_in_parquet, not_in, wrong_format};
-use crate::catalog::{Column, FileFormat, Source, Table};
+use crate::catalog::{Column, FileFormat, Source, Table, quoted};
 use crate::error::Error;
 use crate::functions::{UUID, counts_as_whole, declared_type, has_offset, widens};
+use crate::sql_type::sql_type;
 
 /// The option that says how a table's file is identified: by its bytes at each statement
 /// (`'true'`), or not at all (`'false'`). Without it, the bytes are hashed again if the file system
@@ -100,7 +101,7 @@ pub(super) fn shape(
             let compression = Compression::of_options(options)?;
             TextFormat::Json { compression, over_lines: false }
         }
-        FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
+        FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow | FileFormat::Sqlite => {
             TextFormat::Csv(CsvFormat::of_options(options)?)
         }
     })
@@ -181,6 +182,7 @@ fn schema_of(
             held.stored.get_or_init(|| with_offsets(&found, &first.text));
             found
         }
+        (FileFormat::Sqlite, _) => return Err(Error::Internal),
         (FileFormat::Csv | FileFormat::Json, _) => {
             refuse_foreign(held, shape, shown)?;
             let file = (Arc::clone(held), shape.clone());
@@ -192,7 +194,8 @@ fn schema_of(
     if let FileFormat::Csv | FileFormat::Json = format {
         return checked(&schema, format, shown);
     }
-    let (schema, structs) = without_structs(&schema);
+    let keys = held.keys.get().map(Vec::as_slice).unwrap_or_default();
+    let (schema, structs) = without_structs(&schema, keys);
     if let Some(structs) = structs {
         held.structs.get_or_init(|| structs);
     }
@@ -249,10 +252,7 @@ pub(super) fn common_columns(
     shown: &str,
 ) -> Result<Option<SchemaRef>, Error> {
     let Some((_, shape)) = files.first() else { return Ok(None) };
-    let other = || {
-        let differ = "one of its files has other columns than the others";
-        Error::catalog(format!("`{shown}` is not one table: {differ}"))
-    };
+    let other = |differ: String| Error::catalog(format!("`{shown}` is not one table: {differ}"));
     let a_file = format!("a file of `{shown}`");
     if let FileFormat::Parquet | FileFormat::Arrow = format {
         let mut common: Option<SchemaRef> = None;
@@ -260,7 +260,7 @@ pub(super) fn common_columns(
             let columns = plain_columns(held, format, shape, &a_file)?;
             common = Some(match common {
                 None => columns,
-                Some(before) => wider(&before, &columns, format).ok_or_else(other)?,
+                Some(before) => wider(&before, &columns, format).map_err(other)?,
             });
         }
         return Ok(common);
@@ -274,7 +274,10 @@ pub(super) fn common_columns(
         if let Some((first, _)) = files.first() {
             first.stored.get_or_init(|| keys.with_offsets());
         }
-        return checked(&keys.columns(&a_file)?, format, &a_file).map(Some);
+        let of_folders = files.first().and_then(|(first, _)| first.keys.get());
+        let of_folders = of_folders.map(Vec::as_slice).unwrap_or_default();
+        let (own, _) = without_structs(&keys.columns(&a_file)?, of_folders);
+        return checked(&own, format, &a_file).map(Some);
     };
     let mut sample = Sample::default();
     let mut cells: Option<csv::ByteRecord> = None;
@@ -287,7 +290,8 @@ pub(super) fn common_columns(
             let known = cells.get_or_insert_with(|| first.clone());
             let is_same = if format.header { *known == first } else { known.len() == first.len() };
             if !is_same {
-                return Err(other());
+                let differ = "one of its files has another header than the others";
+                return Err(other(differ.to_owned()));
             }
             let over_lines = Sample::first(held, format).map_err(read)?.over_lines;
             let format = CsvFormat { over_lines, ..format.clone() };
@@ -481,29 +485,40 @@ fn with_uuids(columns: &Schema, parquet: &SchemaDescriptor) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The columns as which the rows of two files are read; `None` if they cannot be one table.
-fn wider(one: &SchemaRef, other: &SchemaRef, format: FileFormat) -> Option<SchemaRef> {
+/// The columns as which the rows of two files are read.
+///
+/// # Errors
+/// How they differ, if they cannot be one table.
+fn wider(one: &SchemaRef, other: &SchemaRef, format: FileFormat) -> Result<SchemaRef, String> {
     if one.fields().len() != other.fields().len() {
-        return None;
+        return Err(format!(
+            "one of its files has {} columns, and another one {}",
+            one.fields().len(),
+            other.fields().len()
+        ));
     }
     let fields = one.fields().iter().zip(other.fields()).map(|(a, b)| {
         let (to, from) = (a.data_type(), b.data_type());
-        if a.name() != b.name() {
-            None
-        } else if is_wider(from, to, format) {
-            Some(a.as_ref().clone())
+        if a.name() == b.name() && is_wider(from, to, format) {
+            Ok(a.as_ref().clone())
+        } else if a.name() == b.name() && is_wider(to, from, format) {
+            Ok(b.as_ref().clone())
         } else {
-            is_wider(to, from, format).then(|| b.as_ref().clone())
+            let said = [a, b]
+                .map(|field| format!("{} {}", quoted(field.name()), sql_type(field.data_type())));
+            let [one, other] = said;
+            Err(format!("one of its files has {one}, and another one {other} in its place"))
         }
     });
-    Some(Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?)))
+    Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>, String>>()?)))
 }
 
 /// Whether a column of one file can be read as that of another: the types are equal, or this one is
 /// wider. Some programs write whole numbers if a file has no fractions.
 fn is_wider(from: &DataType, to: &DataType, format: FileFormat) -> bool {
     let whole = matches!(from, DataType::Int32 | DataType::Int64);
-    let is_double = format == FileFormat::Parquet && whole && *to == DataType::Float64;
+    let has_types = matches!(format, FileFormat::Parquet | FileFormat::Arrow);
+    let is_double = has_types && whole && *to == DataType::Float64;
     from == to || is_double || widens(from, to)
 }
 
@@ -513,30 +528,43 @@ pub(super) fn is_read_as(from: &DataType, to: &DataType, format: FileFormat) -> 
     is_wider(from, to, format) || counts_as_whole(from, to)
 }
 
-/// Whether a file has the declared columns.
-pub(super) fn same_columns(schema: &SchemaRef, table: &Table, format: FileFormat) -> bool {
-    schema.fields().len() == table.file_columns().len()
-        && other_column(schema, table, format).is_none()
+/// How the columns of a file differ from the declared ones; `None` if they do not.
+pub(super) fn other_columns(
+    schema: &SchemaRef,
+    table: &Table,
+    format: FileFormat,
+) -> Option<String> {
+    let declared = table.file_columns();
+    let said: Vec<String> = schema
+        .fields()
+        .iter()
+        .zip(declared)
+        .filter(|(field, column)| !fits(field, column, format))
+        .map(|(field, column)| {
+            let to = DataType::from_str(&column.data_type).unwrap_or(DataType::Null);
+            let (own, name) = (quoted(field.name()), quoted(&column.name));
+            let (is, to) = (sql_type(field.data_type()), sql_type(&to));
+            format!("{own} {is} in the place of {name} {to}")
+        })
+        .take(MOST_NAMED)
+        .collect();
+    match (schema.fields().len(), declared.len()) {
+        (has, of) if has != of => Some(format!("{has} columns, not {of}")),
+        _ if said.is_empty() => None,
+        _ => Some(said.join(", ")),
+    }
 }
 
-/// The first declared column that a file lacks or has with another type.
-pub(super) fn other_column<'a>(
-    schema: &SchemaRef,
-    table: &'a Table,
-    format: FileFormat,
-) -> Option<&'a str> {
-    let mut own = schema.fields().iter();
-    let differs = |column: &&Column| {
-        own.next().is_none_or(|field| {
-            let declared = DataType::from_str(&column.data_type);
-            let is_own = field.data_type().to_string() == column.data_type;
-            *field.name() != column.name
-                || !(is_own
-                    || declared
-                        .is_ok_and(|to| is_read_as(field.data_type(), &declared_type(&to), format)))
-        })
-    };
-    table.file_columns().iter().find(differs).map(|column| column.name.as_str())
+/// The most columns that a message about a file names.
+const MOST_NAMED: usize = 5;
+
+/// Whether a column of a file is read as a declared column.
+fn fits(field: &Field, column: &Column, format: FileFormat) -> bool {
+    let declared = DataType::from_str(&column.data_type);
+    let is_own = field.data_type().to_string() == column.data_type;
+    *field.name() == column.name
+        && (is_own
+            || declared.is_ok_and(|to| is_read_as(field.data_type(), &declared_type(&to), format)))
 }
 
 /// The declared columns as a schema.

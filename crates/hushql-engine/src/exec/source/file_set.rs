@@ -73,6 +73,7 @@ impl FileSet {
     pub(super) fn open(store: &HeldFiles, folder: &str, files: &Files) -> io::Result<Self> {
         let member = |name: Vec<u8>, held: Arc<OpenFile>, managed_by| {
             let values = values(&name, &files.partitioned_by);
+            held.keys.get_or_init(|| files.partitioned_by.clone());
             Member { name, held, values, managed_by }
         };
         let pattern = files.pattern.as_deref();

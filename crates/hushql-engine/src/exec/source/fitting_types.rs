@@ -47,6 +47,13 @@ pub(super) struct CellCounts {
     pub(super) first: Option<UnfitCell>,
     /// What reads all of them. `None` before the first, and in files that are not text.
     fitting: Option<Fitting>,
+    /// The cells of text files of which the type holds a part: a date without its time of day, a
+    /// number without its last digits.
+    pub(super) cut: u64,
+    /// The first one of those.
+    pub(super) first_cut: Option<UnfitCell>,
+    /// The most digits behind the point of a number that is cut.
+    places: usize,
 }
 
 /// What reads all cells that do not fit.
@@ -68,6 +75,47 @@ impl CellCounts {
         }
     }
 
+    /// Counts a cell of a text file that its type holds, if it holds only a part of it.
+    pub(super) fn fit(
+        &mut self,
+        data_type: &DataType,
+        (line, place): (u64, &'static str),
+        text: &str,
+    ) {
+        let is_cut = match data_type {
+            DataType::Date32 => has_time(text),
+            DataType::Decimal128(_, scale) => {
+                let most = usize::try_from(*scale).unwrap_or_default();
+                let places = places(text);
+                self.places = self.places.max(places);
+                places > most
+            }
+            _ => false,
+        };
+        if is_cut {
+            self.cut = self.cut.saturating_add(1);
+            if self.first_cut.as_ref().is_none_or(|first| line < first.line) {
+                self.first_cut = Some(UnfitCell { line, place, text: text.to_owned() });
+            }
+        }
+    }
+
+    /// What the owner declares so that nothing of these cells is left out.
+    pub(super) fn advice_for_cut(&self, data_type: &DataType) -> String {
+        match data_type {
+            DataType::Decimal128(precision, scale) => {
+                let before =
+                    usize::from(*precision).saturating_sub(usize::from(scale.unsigned_abs()));
+                let digits = before.saturating_add(self.places);
+                match digits <= usize::from(MOST_DIGITS) {
+                    true => format!("declare DECIMAL({digits}, {})", self.places),
+                    false => "declare DOUBLE".to_owned(),
+                }
+            }
+            _ => "declare TIMESTAMP".to_owned(),
+        }
+    }
+
     /// Leaves out the types that do not read a cell of a text file.
     pub(super) fn narrow(&mut self, data_type: &DataType, format: &CellFormat, text: &str) {
         let fitting = self.fitting.get_or_insert_with(|| Fitting {
@@ -84,6 +132,11 @@ impl CellCounts {
         self.unfit = self.unfit.saturating_add(other.unfit);
         if self.first.is_none() {
             self.first = other.first;
+        }
+        self.cut = self.cut.saturating_add(other.cut);
+        self.places = self.places.max(other.places);
+        if self.first_cut.is_none() {
+            self.first_cut = other.first_cut;
         }
         match (&mut self.fitting, other.fitting) {
             (Some(own), Some(other)) => {
@@ -117,6 +170,26 @@ impl CellCounts {
         };
         format!(": declare VARCHAR{option}")
     }
+}
+
+/// Whether a date has a time of day that is not midnight, or a zone, in which it may be another
+/// day.
+fn has_time(text: &str) -> bool {
+    let behind = text.split_once([' ', 'T', 't']).map_or("", |(_, behind)| behind);
+    behind.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
+}
+
+/// The number of digits behind the point that a number has, without zeros at its end.
+fn places(number: &str) -> usize {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let Ok(exponent) = exponent.parse::<i64>() else { return 0 };
+    let digits = whole.bytes().chain(fraction.bytes());
+    let last = (1_i64..).zip(digits).filter(|(_, digit)| matches!(digit, b'1'..=b'9')).last();
+    let Some((place, _)) = last else { return 0 };
+    let whole = i64::try_from(whole.len()).unwrap_or_default();
+    let places = place.saturating_sub(whole).saturating_sub(exponent);
+    usize::try_from(places).unwrap_or_default()
 }
 
 /// The types that hold all values of a type, and more.
@@ -192,6 +265,36 @@ mod tests {
         ] {
             let found = advice(&data_type, cells);
             assert!(found.starts_with(expected), "{data_type} {cells:?}: {found}");
+        }
+    }
+
+    /// A midnight is no time of day, and zeros are no digits.
+    #[test]
+    fn parts_of_cells_that_types_leave_out_are_counted() {
+        let cut = |data_type: &DataType, cell: &str| {
+            let mut counts = CellCounts::default();
+            counts.fit(data_type, (3, "line"), cell);
+            (counts.cut == 1).then(|| counts.advice_for_cut(data_type))
+        };
+        for cell in ["2024-01-05", "2024-01-05 00:00:00", "2024-01-05T00:00:00.000Z"] {
+            assert_eq!(cut(&DataType::Date32, cell), None, "{cell}");
+        }
+        for cell in ["2024-01-05 10:30:00", "2024-01-05T00:00:00.5", "2024-01-05 00:00:00+02:00"] {
+            let advice = cut(&DataType::Date32, cell);
+            assert_eq!(advice.as_deref(), Some("declare TIMESTAMP"), "{cell}");
+        }
+        let money = DataType::Decimal128(9, 2);
+        for cell in ["1.25", "-1.250", "1e-2", "1.5e3", "125e-2", "0.00e-9", "7", ".5"] {
+            assert_eq!(cut(&money, cell), None, "{cell}");
+        }
+        for (cell, expected) in [
+            ("1.255", "declare DECIMAL(10, 3)"),
+            ("-0.0001", "declare DECIMAL(11, 4)"),
+            ("1e-3", "declare DECIMAL(10, 3)"),
+            ("1.2345e1", "declare DECIMAL(10, 3)"),
+            ("1e-40", "declare DOUBLE"),
+        ] {
+            assert_eq!(cut(&money, cell).as_deref(), Some(expected), "{cell}");
         }
     }
 

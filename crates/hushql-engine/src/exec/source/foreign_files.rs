@@ -44,7 +44,10 @@ const FOREIGN: [(&[u8], &str); 15] = [
     (b"ARROW1", "is an Arrow file: write STORED AS ARROW"),
     (b"ORC", "is an ORC file: write its rows as Parquet, as pyarrow does"),
     (b"Obj\x01", "is an Avro file: write its rows as Parquet, as DuckDB does"),
-    (b"SQLite format 3\0", "is an SQLite database: write its tables as CSV or Parquet"),
+    (
+        b"SQLite format 3\0",
+        "is an SQLite database: write STORED AS SQLITE, and OPTIONS ('table' 'name')",
+    ),
     (b"%PDF-", "is a PDF document, not a table"),
     GIT_LFS,
 ];

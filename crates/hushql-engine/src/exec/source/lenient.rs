@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -175,8 +175,17 @@ impl PartitionStream for LenientFiles {
     }
 }
 
+/// A cell of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CellValue<'a> {
+    Null,
+    Text(&'a str),
+    /// No text, and so no value of any type: what the owner is told of it.
+    Unfit(&'a str),
+}
+
 /// Cells as text, collected until a batch is full.
-struct TextRows {
+pub(super) struct TextRows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
     /// How cells are written.
@@ -194,11 +203,29 @@ struct TextRows {
 struct BatchCounts {
     columns: Vec<CellCounts>,
     lines: Vec<u64>,
+    /// What these numbers count: `line` or `row`.
+    place: &'static str,
     schema: SchemaRef,
 }
 
 impl TextRows {
-    fn new(schema: &SchemaRef, cells: &CellFormat) -> Self {
+    /// Rows that count their cells, for an owner.
+    pub(super) fn counting(schema: &SchemaRef, place: &'static str) -> Self {
+        let counts = Some(BatchCounts { place, ..BatchCounts::new(schema) });
+        Self { counts, ..Self::new(schema, &CellFormat::default()) }
+    }
+
+    /// The counts of each column.
+    pub(super) fn into_counts(self) -> Vec<CellCounts> {
+        self.counts.map(|counts| counts.columns).unwrap_or_default()
+    }
+
+    /// Whether no row was added since the last batch.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn new(schema: &SchemaRef, cells: &CellFormat) -> Self {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
         let reader = |field: &FieldRef| CellReader::new(field.data_type(), cells);
         let readers = schema.fields().iter().map(reader).collect();
@@ -213,13 +240,35 @@ impl TextRows {
 
     /// Adds the row of a line; true if the batch is full.
     fn push<'a>(&mut self, line: u64, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
+        self.push_values(line, cells.map(|cell| cell.map_or(CellValue::Null, CellValue::Text)))
+    }
+
+    /// As [`TextRows::push`].
+    pub(super) fn push_values<'a>(
+        &mut self,
+        line: u64,
+        cells: impl Iterator<Item = CellValue<'a>>,
+    ) -> bool {
         let own = self.own();
-        let mut cells = cells.chain(std::iter::repeat(None));
+        let mut cells = cells.chain(std::iter::repeat(CellValue::Null));
         let mut behind = self.behind.iter().map(Option::as_deref);
         for (i, (column, reader)) in self.columns.iter_mut().zip(&self.readers).enumerate() {
-            let cell = if i < own { cells.next() } else { behind.next() };
+            let cell = match i < own {
+                true => cells.next(),
+                false => behind.next().flatten().map(CellValue::Text),
+            };
+            let cell = match cell {
+                Some(CellValue::Text(cell)) => Some(cell),
+                Some(CellValue::Unfit(what)) => {
+                    if let Some(counts) = &mut self.counts {
+                        counts.no_text(i, line, what);
+                    }
+                    None
+                }
+                Some(CellValue::Null) | None => None,
+            };
             // A batch's text array must stay below its limit, so a longer cell is NULL.
-            let cell = cell.flatten().filter(|cell| cell.len() <= BATCH_BYTES);
+            let cell = cell.filter(|cell| cell.len() <= BATCH_BYTES);
             match cell.map(|cell| (cell, reader.read(cell))) {
                 Some((_, ReadCell::Text(text))) => {
                     self.bytes += text.len();
@@ -241,7 +290,7 @@ impl TextRows {
         self.len == BATCH || self.bytes >= BATCH_BYTES
     }
 
-    fn batch(&mut self) -> Result<RecordBatch> {
+    pub(super) fn batch(&mut self) -> Result<RecordBatch> {
         let lenient = CastOptions { safe: true, ..CastOptions::default() };
         let counts = &mut self.counts;
         let columns = self.columns.iter_mut().zip(self.schema.fields()).enumerate();
@@ -265,15 +314,22 @@ impl TextRows {
 impl BatchCounts {
     fn new(schema: &SchemaRef) -> Self {
         let columns = vec![CellCounts::default(); schema.fields().len()];
-        Self { columns, lines: Vec::new(), schema: Arc::clone(schema) }
+        Self { columns, lines: Vec::new(), place: "line", schema: Arc::clone(schema) }
     }
 
     /// Counts a cell of a column that does not fit, in this format.
     fn unfit(&mut self, column: usize, line: u64, cell: &str, cells: &CellFormat) {
         let both = (self.columns.get_mut(column), self.schema.fields().get(column));
         let (Some(counts), Some(field)) = both else { return };
-        counts.unfit(line, "line", cell);
+        counts.unfit(line, self.place, cell);
         counts.narrow(field.data_type(), cells, cell);
+    }
+
+    /// Counts a cell that is no text.
+    fn no_text(&mut self, column: usize, line: u64, what: &str) {
+        if let Some(counts) = self.columns.get_mut(column) {
+            counts.unfit(line, self.place, what);
+        }
     }
 
     /// Counts the cells of a column of a batch, with their texts and values.
@@ -286,8 +342,16 @@ impl BatchCounts {
         for (line, text) in lost.collect::<Vec<_>>() {
             self.unfit(column, line, &text, &usual);
         }
-        if let Some(counts) = self.columns.get_mut(column) {
-            counts.valid = counts.valid.saturating_add(u64::try_from(valid).unwrap_or(u64::MAX));
+        let Some(counts) = self.columns.get_mut(column) else { return };
+        counts.valid = counts.valid.saturating_add(u64::try_from(valid).unwrap_or(u64::MAX));
+        let data_type = values.data_type();
+        if let DataType::Date32 | DataType::Decimal128(..) = data_type {
+            let read = texts.iter().zip(&self.lines).enumerate();
+            for (row, (text, line)) in read {
+                if let (Some(text), true) = (text, values.is_valid(row)) {
+                    counts.fit(data_type, (*line, self.place), text);
+                }
+            }
         }
     }
 }
@@ -330,7 +394,7 @@ pub(super) fn count_cells(
         TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut |_| true)?,
     }
     rows.batch()?;
-    Ok(rows.counts.map(|counts| counts.columns).unwrap_or_default())
+    Ok(rows.into_counts())
 }
 
 fn csv_rows(
@@ -391,7 +455,7 @@ fn json_rows(
 #[cfg(test)]
 mod tests {
     use arrow::array::{Array, AsArray};
-    use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use arrow::datatypes::{Field, Int64Type, Schema};
 
     use super::super::quotation::QuoteMarks;
     use super::*;

@@ -10,22 +10,19 @@
 //! NaN is how programs without a NULL write a missing number, so it is not counted.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema, SchemaRef};
-use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
-use datafusion::parquet::arrow::ProjectionMask;
-use datafusion::parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
 
+use super::column_batches::batches_of;
 use super::fitting_types::CellCounts;
-use super::open_files::{Chunks, OpenFile};
-use crate::catalog::FileFormat;
-use crate::functions::{file_values, may_lose};
+use super::open_files::OpenFile;
+use crate::catalog::{Column, FileFormat};
+use crate::functions::{counts_as_whole, file_values, may_lose};
 
 /// The places of the columns of a file whose conversion to the declared type can lose a value. The
 /// caller has read the file's own columns, as
@@ -35,6 +32,23 @@ pub(super) fn lossy_columns(held: &OpenFile, declared: &Schema) -> BTreeSet<usiz
     let both = stored.fields().iter().zip(declared.fields());
     let lossy = both.map(|(stored, declared)| may_lose(stored.data_type(), declared.data_type()));
     lossy.enumerate().filter(|(_, is_lossy)| *is_lossy).map(|(i, _)| i).collect()
+}
+
+/// The columns that are declared as whole numbers, and that are floats in a file with these
+/// columns.
+pub(super) fn floats_as_whole<'a>(
+    file: &Schema,
+    declared: &'a [Column],
+) -> impl Iterator<Item = &'a Column> {
+    let both = file.fields().iter().zip(declared);
+    let floats: Vec<&'a Column> = both
+        .filter(|(field, column)| {
+            let to = DataType::from_str(&column.data_type);
+            to.is_ok_and(|to| counts_as_whole(field.data_type(), &to))
+        })
+        .map(|(_, column)| column)
+        .collect();
+    floats.into_iter()
 }
 
 /// Counts over these columns of a file.
@@ -55,7 +69,7 @@ pub(super) fn count_values(
     let structs = held.structs.get();
     let needed = structs.map_or_else(|| columns.clone(), |structs| structs.needed(&columns));
     let mut row = 0;
-    for batch in batches(held, format, &needed)? {
+    for batch in batches_of(held, format, &needed)? {
         let batch = batch?;
         for i in &columns {
             let values = match structs {
@@ -74,20 +88,6 @@ pub(super) fn count_values(
         row += u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
     }
     Ok(counts)
-}
-
-type Batches = Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>>>;
-
-fn batches(held: &Arc<OpenFile>, format: FileFormat, columns: &[usize]) -> Result<Batches> {
-    if format == FileFormat::Arrow {
-        let projection = Some(columns.to_vec());
-        return Ok(Box::new(arrow::ipc::reader::FileReader::try_new(held.reader(), projection)?));
-    }
-    let file = || Chunks(Arc::clone(held));
-    let footer = ArrowReaderMetadata::load(&file(), ArrowReaderOptions::default())?;
-    let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(file(), footer);
-    let only = ProjectionMask::roots(rows.parquet_schema(), columns.iter().copied());
-    Ok(Box::new(rows.with_projection(only).build()?))
 }
 
 /// Adds the counts of some values of a column, which begin behind this row.

@@ -47,7 +47,7 @@ fn managed_above_in_store(place: &StoreLocation) -> Option<TableFormat> {
 /// at: these formats do not keep their rows in the other ones.
 pub(super) fn managing(location: &str, format: FileFormat) -> Option<TableFormat> {
     match (format, StoreLocation::new(location)) {
-        (FileFormat::Csv | FileFormat::Json | FileFormat::Arrow, _) => None,
+        (FileFormat::Csv | FileFormat::Json | FileFormat::Arrow | FileFormat::Sqlite, _) => None,
         (FileFormat::Parquet, Some(place)) => managed_above_in_store(&place),
         (FileFormat::Parquet, None) => managed_above(Path::new(location)),
     }

@@ -12,18 +12,22 @@ pub(crate) mod ledger;
 mod cell_reader;
 mod changed_files;
 mod check;
+mod column_batches;
 mod column_type;
 mod compressed;
 mod csv_format;
+mod drifted_files;
 pub(crate) mod duplicate_tables;
 mod external_table;
 mod file_columns;
 mod file_discovery;
 mod file_set;
+mod file_stamp;
 mod fitting_types;
 mod foreign_files;
 mod json_columns;
 mod json_objects;
+mod key_columns;
 mod lenient;
 mod line_breaks;
 mod line_reader;
@@ -49,16 +53,20 @@ mod remote_handles;
 pub(crate) mod server_location;
 mod server_tables;
 mod skipped_lines;
+mod sqlite_table;
 mod stored_answer;
 mod struct_columns;
+mod text_views;
 mod time_units;
 mod unreadable_files;
+mod unverified_rows;
+mod verified_floats;
 mod well_formed;
 
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{Session, TableProvider};
@@ -79,6 +87,7 @@ pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written
 pub(crate) use file_columns::{columns_of, hashes_content, is_strict, may_change, set_strict};
 use file_columns::{schema_of_columns, shape_of};
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
+pub(crate) use key_columns::refuse_other_keys;
 use lenient::{LenientFiles, TextFile, TextFormat};
 pub(crate) use managed_locations::managed_file;
 use multi_file_scan::{ManyFiles, options_of};
@@ -90,27 +99,19 @@ pub use remote_handles::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 use server_tables::ServedTable;
 pub(crate) use server_tables::{Served, served};
 pub(crate) use skipped_lines::Unread;
+use sqlite_table::{SqliteRows, table_of};
 pub(crate) use stored_answer::{
     decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
 };
+use text_views::viewed;
 use time_units::{as_declared, as_stored};
+use unverified_rows::UnverifiedRows;
+pub(crate) use verified_floats::{floats_notice, refuse_fractions};
 pub(crate) use well_formed::{reads_over_lines, refuse_unread_documents};
 
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
 use crate::exec::paid::PaidFor;
-
-/// The same columns with texts as views, which Parquet reads without copying each text. Texts of
-/// other formats get the same type, so that tables of different formats can link to each other.
-fn viewed(schema: &Schema) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
-        }
-        _ => Arc::clone(field),
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
 
 /// A declared file as a table. It opens nothing before it is scanned.
 ///
@@ -193,6 +194,11 @@ impl FileTable {
                 listing(held, Arc::new(reader), of_file())
             }
             FileFormat::Arrow => listing(held, Arc::new(ArrowFormat), of_file()),
+            FileFormat::Sqlite => {
+                let table = table_of(&self.table).ok_or_else(crate::grid::failed)?;
+                let rows = SqliteRows::new(Arc::clone(held), table.to_owned(), Arc::clone(&schema));
+                Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(rows)])?))
+            }
             FileFormat::Csv | FileFormat::Json => {
                 let (held, shape) = (Arc::clone(held), self.shape.clone());
                 let file = TextFile { held, shape, behind: Vec::new() };
@@ -241,6 +247,10 @@ impl TableProvider for FileTable {
         limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
         let held = self.held()?;
+        if self.open.has_unverified_floats(&self.table, &held) {
+            let (table, schema) = (Arc::clone(&self.table), Arc::clone(&self.schema));
+            return UnverifiedRows::new(table, schema, Arc::clone(&self.open)).scan(projection);
+        }
         let rows = self.rows(&held)?;
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),

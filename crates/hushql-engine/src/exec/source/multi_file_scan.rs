@@ -125,6 +125,8 @@ impl ManyFiles {
                 };
                 streaming(self.columns(), parts.into_iter().map(part).collect(), projection)
             }
+            // Such a table has one file.
+            FileFormat::Sqlite => Err(crate::grid::failed()),
             FileFormat::Parquet | FileFormat::Arrow if set.members.is_empty() => {
                 let schema = match projection {
                     Some(projection) => Arc::new(self.schema.project(projection)?),
@@ -174,9 +176,12 @@ impl ManyFiles {
             let split = split(&read, own);
             let source: Arc<dyn FileSource> = match format {
                 FileFormat::Arrow => Arc::new(ArrowSource::new_file_source(split)),
-                FileFormat::Parquet | FileFormat::Csv | FileFormat::Json => Arc::new(
-                    ParquetSource::new(split).with_table_parquet_options(options_of(&self.table)),
-                ),
+                FileFormat::Parquet | FileFormat::Csv | FileFormat::Json | FileFormat::Sqlite => {
+                    Arc::new(
+                        ParquetSource::new(split)
+                            .with_table_parquet_options(options_of(&self.table)),
+                    )
+                }
             };
             let scan = match structs {
                 Some(structs) => {

@@ -59,7 +59,7 @@ pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
     match &table.source {
         Source::File { format, .. } => match format {
             FileFormat::Parquet | FileFormat::Arrow => true,
-            FileFormat::Csv | FileFormat::Json => false,
+            FileFormat::Csv | FileFormat::Json | FileFormat::Sqlite => false,
         },
         Source::Postgres { .. } | Source::Registered | Source::Released { .. } => false,
     }

@@ -18,7 +18,8 @@ use super::json_objects::read_object;
 use super::lenient::{TextFormat, count_cells};
 use super::lossy_columns::{count_values, lossy_columns};
 use super::open_files::OpenFile;
-use super::viewed;
+use super::sqlite_table::{count_stored, table_of};
+use super::text_views::viewed;
 use super::well_formed::read_files;
 use crate::catalog::{FileFormat, Source, Table, Unit, quoted};
 use crate::error::Error;
@@ -33,7 +34,7 @@ const SHOWN: usize = 40;
 pub(crate) struct Unread {
     /// The number of columns in the files.
     width: usize,
-    /// Whether the files are JSON, whose cells no option reads.
+    /// Whether the files are JSON or SQLite, whose cells no option reads.
     is_json: bool,
     /// Lines with another number of cells than the table has columns, and the cells of the first
     /// one.
@@ -48,9 +49,9 @@ pub(crate) struct Unread {
     /// Rows over several lines, and the most lines of one.
     over_lines: Skipped,
     longest: u64,
-    /// The counts of each column: its name, its type, its counts, and the file of its first cell
-    /// that does not fit.
-    columns: Vec<(String, DataType, CellCounts, String)>,
+    /// The counts of each column: its name, its type, its counts, and the files of its first cell
+    /// that does not fit, and of the first one of which a part is left out.
+    columns: Vec<(String, DataType, CellCounts, (String, String))>,
 }
 
 /// A number of lines, and where the first one is.
@@ -107,9 +108,9 @@ impl Unread {
         let fields = schema.fields().iter();
         let fields = fields.map(|field| (field.name().clone(), field.data_type().clone()));
         let columns = fields
-            .map(|(name, data_type)| (name, data_type, CellCounts::default(), String::new()))
+            .map(|(name, data_type)| (name, data_type, CellCounts::default(), Default::default()))
             .collect();
-        let is_json = *format == FileFormat::Json;
+        let is_json = matches!(format, FileFormat::Json | FileFormat::Sqlite);
         let width = schema.fields().len();
         let mut found = Self { width, is_json, columns, ..Self::default() };
         let mut lossy = BTreeSet::new();
@@ -128,10 +129,14 @@ impl Unread {
                 FileFormat::Parquet | FileFormat::Arrow => {
                     count_values(&held, *format, &schema, &lossy).ok()?
                 }
+                FileFormat::Sqlite => count_stored(&held, table_of(table)?, &schema).ok()?,
             };
             for ((_, _, all, first), own) in found.columns.iter_mut().zip(counts) {
                 if let (None, Some(_)) = (&all.first, &own.first) {
-                    *first = file.clone();
+                    first.0.clone_from(&file);
+                }
+                if let (None, Some(_)) = (&all.first_cut, &own.first_cut) {
+                    first.1.clone_from(&file);
                 }
                 all.add(own);
             }
@@ -265,8 +270,9 @@ impl Unread {
                 not_utf8.first
             ));
         }
-        for (column, data_type, counts, file) in &self.columns {
+        for (column, data_type, counts, (file, file_of_cut)) in &self.columns {
             text.push_str(&unfit(table, column, data_type, counts, file, self.is_json));
+            text.push_str(&cut(table, column, data_type, counts, file_of_cut));
         }
         text
     }
@@ -282,8 +288,7 @@ fn unfit(
     is_json: bool,
 ) -> String {
     let Some(first) = &counts.first else { return String::new() };
-    let shown: String = first.text.chars().take(SHOWN).collect();
-    let dots = if shown.len() < first.text.len() { "…" } else { "" };
+    let (shown, dots) = shortened(&first.text);
     let (all, place) = (grouped(counts.valid.saturating_add(counts.unfit)), first.place);
     let are = if counts.unfit == 1 { "is" } else { "are" };
     format!(
@@ -296,6 +301,37 @@ fn unfit(
         grouped(first.line),
         counts.advice(data_type, is_json),
     )
+}
+
+/// The message about the cells of a column of which its type leaves a part out.
+fn cut(table: &str, column: &str, data_type: &DataType, counts: &CellCounts, file: &str) -> String {
+    let Some(first) = &counts.first_cut else { return String::new() };
+    let (shown, dots) = shortened(&first.text);
+    let all = grouped(counts.valid.saturating_add(counts.unfit));
+    let is_one = counts.cut == 1;
+    let what = match data_type {
+        DataType::Date32 if is_one => "has a time of day, which DATE leaves out".to_owned(),
+        DataType::Date32 => "have a time of day, which DATE leaves out".to_owned(),
+        other if is_one => format!("is rounded to the digits of {}", sql_type(other)),
+        other => format!("are rounded to the digits of {}", sql_type(other)),
+    };
+    format!(
+        "; {} of {all} cells of {}.{} {what}. The first is `{}{dots}` in {} {}{file}: {}",
+        grouped(counts.cut),
+        quoted(table),
+        quoted(column),
+        visible::line(&shown),
+        first.place,
+        grouped(first.line),
+        counts.advice_for_cut(data_type),
+    )
+}
+
+/// The beginning of a cell, and dots if it goes on.
+fn shortened(text: &str) -> (String, &'static str) {
+    let shown: String = text.chars().take(SHOWN).collect();
+    let dots = if shown.len() < text.len() { "…" } else { "" };
+    (shown, dots)
 }
 
 /// A number with commas between its thousands.

@@ -1,4 +1,5 @@
-//! Structs of Parquet and Arrow files, whose fields are columns of the table.
+//! Structs of Parquet and Arrow files, whose fields are columns of the table, and columns that the
+//! names of folders say, too.
 //!
 //! In: the columns of a file. Out: the same columns, with the fields of each struct in its place,
 //! and above a scan of the file a projection to them. The fields of structs in structs are columns,
@@ -21,6 +22,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::catalog::RESERVED;
 use crate::functions::{field_of_structs, struct_field_function};
 
 /// The depth to which structs in structs are taken apart.
@@ -41,17 +43,30 @@ pub(super) struct StructColumns {
     paths: Vec<FieldPath>,
 }
 
-/// The columns of a file, with the fields of structs in their place; and how they lie in the file,
-/// if there are structs. If two columns got one name, structs stay as they are.
-pub(super) fn without_structs(schema: &SchemaRef) -> (SchemaRef, Option<StructColumns>) {
+/// The columns of a file without those that the names of its folders say, and with the fields of
+/// structs in their place; and how they lie in the file, if that differs. If two columns got one
+/// name, structs stay as they are.
+pub(super) fn without_structs(
+    schema: &SchemaRef,
+    keys: &[String],
+) -> (SchemaRef, Option<StructColumns>) {
     let (mut fields, mut paths) = (Vec::new(), Vec::new());
+    let (mut plain, mut roots) = (Vec::new(), Vec::new());
     for (root, field) in schema.fields().iter().enumerate() {
+        if keys.contains(field.name()) {
+            continue;
+        }
         let path = FieldPath { root, below: Vec::new() };
+        plain.push(Arc::clone(field));
+        roots.push(path.clone());
         take_apart(field, path, &mut fields, &mut paths);
     }
     let names: BTreeSet<&String> = fields.iter().map(|field| field.name()).collect();
     if names.len() < fields.len() || paths.iter().all(|path| path.below.is_empty()) {
-        return (Arc::clone(schema), None);
+        if plain.len() == schema.fields().len() {
+            return (Arc::clone(schema), None);
+        }
+        (fields, paths) = (plain, roots);
     }
     let structs = StructColumns { roots: Arc::clone(schema), paths };
     (Arc::new(Schema::new(fields)), Some(structs))
@@ -88,8 +103,21 @@ impl StructColumns {
             let as_read = as_read.filter(|(path, _)| path.root == root && path.below.is_empty());
             as_read.map(|(_, read)| Arc::clone(read)).next().unwrap_or_else(|| Arc::clone(field))
         });
-        let behind = stored.fields().iter().skip(self.paths.len()).cloned();
+        // A column of the file may have the name of a folder's.
+        let behind = stored.fields().iter().skip(self.paths.len());
+        let behind = behind.map(|field| match self.place_of(field.name()) {
+            Some(_) => {
+                let name = format!("{RESERVED}_folder_{}", field.name());
+                Arc::new(field.as_ref().clone().with_name(name))
+            }
+            None => Arc::clone(field),
+        });
         Arc::new(Schema::new(own.chain(behind).collect::<Vec<FieldRef>>()))
+    }
+
+    /// The place of a column of the file.
+    pub(super) fn place_of(&self, name: &str) -> Option<usize> {
+        self.roots.fields().iter().position(|field| field.name() == name)
     }
 
     /// The number of columns in the file.
@@ -185,18 +213,23 @@ mod tests {
         let address = DataType::Struct(vec![of("city", &text), of("at", &at)].into());
         let fields = vec![of("id", &number), of("address", &address), of("n", &number)];
         let file = Arc::new(Schema::new(fields));
-        let (flat, structs) = without_structs(&file);
+        let (flat, structs) = without_structs(&file, &[]);
         let names: Vec<&String> = flat.fields().iter().map(|field| field.name()).collect();
         assert_eq!(names, ["id", "address.city", "address.at.x", "address.at.y", "n"]);
         let structs = structs.unwrap();
         assert_eq!(structs.needed(&[1, 3, 4, 5]), [1, 2, 3]);
+        let (flat, keyed) = without_structs(&file, &["n".to_owned()]);
+        assert_eq!((flat.fields().len(), keyed.unwrap().width()), (4, 3));
+        let plain = Arc::new(Schema::new(vec![of("year", &number), of("id", &number)]));
+        let (flat, keyed) = without_structs(&plain, &["year".to_owned()]);
+        assert_eq!((flat.fields().len(), keyed.unwrap().needed(&[0, 1])), (1, vec![1, 2]));
         // A column of the name that a field would get.
         let fields = vec![of("address.city", &text), of("address", &address)];
-        assert!(without_structs(&Arc::new(Schema::new(fields))).1.is_none());
+        assert!(without_structs(&Arc::new(Schema::new(fields)), &[]).1.is_none());
         let fields = vec![
             of("id", &number),
             of("none", &DataType::Struct(arrow::datatypes::Fields::empty())),
         ];
-        assert!(without_structs(&Arc::new(Schema::new(fields))).1.is_none());
+        assert!(without_structs(&Arc::new(Schema::new(fields)), &[]).1.is_none());
     }
 }

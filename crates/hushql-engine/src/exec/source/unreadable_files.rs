@@ -44,7 +44,7 @@ pub(super) fn wrong_format(held: &Arc<OpenFile>, format: FileFormat, shown: &str
 /// The sentence about a file that is not in its format.
 pub(super) fn not_in(shown: &str, format: FileFormat) -> String {
     let article = match format {
-        FileFormat::Arrow => "an",
+        FileFormat::Arrow | FileFormat::Sqlite => "an",
         FileFormat::Csv | FileFormat::Json | FileFormat::Parquet => "a",
     };
     format!("{shown} is not {article} {format} file")
@@ -73,7 +73,11 @@ fn reason(format: FileFormat, start: &[u8], end: &[u8]) -> Option<&'static str> 
         FileFormat::Arrow if start.starts_with(b"FEA1") => {
             Some("is in the first version of Feather: write it in the second, or as Parquet")
         }
-        FileFormat::Parquet | FileFormat::Arrow | FileFormat::Csv | FileFormat::Json => None,
+        FileFormat::Parquet
+        | FileFormat::Arrow
+        | FileFormat::Csv
+        | FileFormat::Json
+        | FileFormat::Sqlite => None,
     }
 }
 

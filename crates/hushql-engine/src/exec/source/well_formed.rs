@@ -38,8 +38,8 @@ use super::json_objects::{is_open, read_object};
 use super::lenient::{TextFormat, cells_fit};
 use super::line_breaks::{LINE_BREAKS, LineBreaks};
 use super::open_files::OpenFile;
-use super::viewed;
-use crate::catalog::{FileFormat, Source, Table};
+use super::text_views::viewed;
+use crate::catalog::{FileFormat, Privacy, Source, Table};
 use crate::error::Error;
 
 /// The text files of a table, as [`read_files`] returns them; `None` for other formats.
@@ -50,7 +50,7 @@ pub(super) fn text_files(
     let Source::File { format, .. } = &table.source else { return None };
     match format {
         FileFormat::Csv | FileFormat::Json => read_files(table, open),
-        FileFormat::Parquet | FileFormat::Arrow => None,
+        FileFormat::Parquet | FileFormat::Arrow | FileFormat::Sqlite => None,
     }
 }
 
@@ -65,6 +65,8 @@ pub(super) fn read_files(
     Some(match files {
         None => vec![(open.held(location).ok()?, shape, String::new())],
         Some(_) => {
+            // The caller finds the values that the declared types cannot hold.
+            let table = &Table { privacy: Privacy::Undeclared, ..table.clone() };
             let set = open.checked(table).ok()?;
             let all = members(&set, &shape, options).into_iter().zip(&set.members);
             all.map(|((held, shape), member)| (held, shape, format!(" of {}", member.shown())))

@@ -116,6 +116,32 @@ impl ExternalTable {
         Self::new(name.into(), "ARROW", path.as_ref())
     }
 
+    /// A table of an SQLite file. Without [`ExternalTable::of_table`], it is the one of the same
+    /// name.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::ExternalTable;
+    ///
+    /// let visits = ExternalTable::sqlite("visits", "data/clinic.db").of_table("visits_2026");
+    /// ```
+    pub fn sqlite(name: impl Into<String>, path: impl AsRef<Path>) -> Self {
+        Self::new(name.into(), "SQLITE", path.as_ref())
+    }
+
+    /// The name of the table in an SQLite file.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::ExternalTable;
+    ///
+    /// let wards = ExternalTable::sqlite("wards", "data/clinic.db").of_table("Wards of 2026");
+    /// ```
+    #[must_use]
+    pub fn of_table(self, table: impl Into<String>) -> Self {
+        self.option("table", table.into())
+    }
+
     /// The next column. Give all columns of the file, in their order, or none.
     ///
     /// ```
