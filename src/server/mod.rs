@@ -34,6 +34,7 @@ mod client;
 mod connection;
 mod connections;
 mod copy;
+mod cursor;
 mod encode;
 mod example;
 mod extended;
@@ -42,6 +43,7 @@ mod metrics;
 mod numeric;
 mod parameter_types;
 mod parameters;
+mod prepared_statement;
 mod reply;
 mod run;
 mod run_texts;
@@ -53,6 +55,7 @@ mod statement_kind;
 mod timestamp;
 mod tls;
 mod turns;
+mod type_names;
 
 /// Where a server listens, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -41,6 +41,7 @@ pub(crate) mod analyst_session;
 pub(crate) mod answer_files;
 mod attempts;
 pub(crate) mod builder;
+pub(crate) mod described;
 mod explained;
 pub(crate) mod forecast;
 pub(crate) mod log_in;
@@ -321,6 +322,7 @@ impl Engine {
             watched: Watched::default(),
             logged_in: None,
             declared_bounds: false,
+            postgres_names: false,
         }
     }
 }
