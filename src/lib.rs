@@ -88,10 +88,10 @@ pub use datafusion;
 pub use hushql_engine::ticks::Ticks;
 pub use hushql_engine::{
     Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice,
-    DaySpending, Declaration, Engine, EngineBuilder, Error, Explanation, ExternalTable, Forecast,
-    LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget, PrivacyDomain, PrivacyUnit,
-    Reason, Receipt, Refusal, Resources, RoundsDone, ScriptStatement, Session, Size, TableSchema,
-    Value, VaultFile, demo, split_statements,
+    DaySpending, Declaration, Description, Engine, EngineBuilder, Error, Explanation,
+    ExternalTable, Forecast, LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget,
+    PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, Resources, RoundsDone, ScriptStatement,
+    Session, Size, TableSchema, Value, VaultFile, demo, split_statements,
 };
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};
 pub use hushql_privacy::{mechanism, privacy, sampler};

@@ -13,7 +13,7 @@ use hushql::{Answer, Error, PreparedQuery, Session, Value};
 use tokio::task::JoinHandle;
 
 use super::connections::{House, Seat, count};
-use super::encode::{EncodedRows, EncodedTable};
+use super::encode::{EncodedRows, EncodedTable, shown};
 use super::reply::{Reply, Said};
 use super::sqlstate::said;
 use super::statement_kind::{SETTINGS, StatementText};
@@ -53,8 +53,19 @@ pub(super) struct Statement {
     pub(super) text: Arc<StatementText>,
     /// The types of its parameters.
     pub(super) types: Vec<u32>,
-    /// For each parameter, whether it is the fraction of a quantile.
-    pub(super) fractions: Vec<bool>,
+    /// The columns of its answer, if it is a query.
+    pub(super) schema: Option<SchemaRef>,
+    /// Whether it is a question to the engine, whose answer may have columns of errors.
+    pub(super) is_question: bool,
+    /// Whether the client was told its columns.
+    pub(super) is_described: bool,
+}
+
+impl Statement {
+    /// The columns that a client sees.
+    pub(super) fn columns(&self, with_errors: bool) -> Option<SchemaRef> {
+        self.schema.as_ref().map(|schema| shown(schema, with_errors && self.is_question))
+    }
 }
 
 /// What a portal runs.
@@ -64,8 +75,8 @@ pub(super) enum PortalSource {
     Query(Box<PreparedQuery>),
     /// Rows that cost nothing and are already computed.
     Rows { table: EncodedTable, tag: &'static str },
-    /// Any other statement.
-    Text(Arc<StatementText>),
+    /// Any other statement, with values for its parameters.
+    Text(Arc<StatementText>, Vec<Value>),
 }
 
 /// A portal: a statement with its parameters. It runs once; its answer is kept, and sent page by
@@ -86,7 +97,7 @@ pub(super) struct Portal {
 pub(super) struct Stored {
     pub(super) rows: EncodedRows,
     pub(super) tag: &'static str,
-    /// The number of rows that were sent.
+    /// The number of rows that were sent; of a cursor, its position.
     pub(super) sent: usize,
 }
 
@@ -126,6 +137,7 @@ impl Desk {
         session: Session,
         role: Option<String>,
     ) -> Self {
+        let session = session.with_postgres_names(true);
         Self {
             house,
             seat,

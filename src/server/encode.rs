@@ -46,6 +46,14 @@ pub(super) mod kinds {
     pub(crate) const INT8S: u32 = 1016;
     pub(crate) const NAMES: u32 = 1003;
     pub(crate) const OIDS: u32 = 1028;
+    pub(crate) const BOOLS: u32 = 1000;
+    pub(crate) const INT2S: u32 = 1005;
+    pub(crate) const FLOAT4S: u32 = 1021;
+    pub(crate) const FLOAT8S: u32 = 1022;
+    pub(crate) const TIMESTAMPS: u32 = 1115;
+    pub(crate) const DATES: u32 = 1182;
+    pub(crate) const TIMESTAMPTZS: u32 = 1185;
+    pub(crate) const NUMERICS: u32 = 1231;
     pub(crate) const TEXTS: u32 = 1009;
     pub(crate) const VARCHARS: u32 = 1015;
     pub(crate) const VARCHAR: u32 = 1043;

@@ -14,81 +14,36 @@
 
 use std::sync::Arc;
 
-use hushql::{Error, Value, split_statements};
+use hushql::Value;
 
 use super::catalog;
-use super::client::{Desk, Failed, MOST_STATEMENTS, Portal, PortalSource, Statement, Stored};
-use super::encode::{self, kinds, shown};
-use super::example::{examples, nearer};
+use super::client::{Desk, Failed, Portal, PortalSource, Statement, Stored};
+use super::encode::{self, shown};
 use super::message::{Bind, StatementOrPortal};
-use super::parameter_types;
 use super::parameters;
+use super::prepared_statement::{self, run_any, statement};
 use super::run::{StatementOutcome, may_hold, may_store, run};
-use super::simple::{answered, complete};
-use super::sqlstate::{after_charge, said};
-use super::statement_kind::{self, StatementKind, StatementText};
-
-/// The most bytes of a prepared statement, and of all prepared statements of a connection.
-const MOST_BYTES: usize = 1 << 20;
-const MOST_BYTES_TOGETHER: usize = 16 << 20;
+use super::simple::{answered, append, complete};
+use super::sqlstate::{after_charge, hinted, said};
+use super::statement_kind::{StatementKind, StatementText};
 
 /// Prepares a statement.
 pub(super) fn parse(
     desk: &mut Desk,
     name: String,
     sql: &str,
-    mut types: Vec<u32>,
+    types: Vec<u32>,
 ) -> Result<(), Failed> {
-    if sql.len() > MOST_BYTES {
-        return Err(said("54000", "a prepared statement has at most 1 MiB").into());
-    }
-    let kept: usize = desk.statements.values().map(|known| known.text.sql.len()).sum();
-    if kept + sql.len() > MOST_BYTES_TOGETHER {
-        return Err(
-            said("54000", "the prepared statements of a connection have at most 16 MiB").into()
-        );
-    }
-    let statements = split_statements(sql)?;
-    if statements.len() > 1 {
-        return Err(said("42601", "a prepared statement is one statement").into());
-    }
-    let sql = statements.first().map_or("", |statement| statement.text());
-    if !name.is_empty() && desk.statements.contains_key(&name) {
-        return Err(said("42P05", format!("the statement {name} exists already")).into());
-    }
-    if desk.statements.len() >= MOST_STATEMENTS {
-        return Err(said("54000", "a connection has at most 1000 prepared statements").into());
-    }
-    let tokens = statement_kind::tokens(sql);
-    let count = statement_kind::parameters(&tokens);
-    if count > 1_000 {
-        return Err(said("54023", "a statement has at most 1000 parameters").into());
-    }
-    let known = match types.iter().take(count).filter(|kind| **kind != 0).count() < count {
-        true => parameter_types::inferred(&tokens, &desk.session.schemas()?),
-        false => Vec::new(),
-    };
-    types.resize(count.max(types.len()), 0);
-    for (i, kind) in types.iter_mut().enumerate().filter(|(_, kind)| **kind == 0) {
-        *kind = known.get(i).copied().flatten().unwrap_or(kinds::TEXT);
-    }
-    let text = Arc::new(StatementText::of_tokens(sql, &tokens));
-    let fractions = parameter_types::fractions(&tokens);
-    desk.statements.insert(name, Statement { text, types, fractions });
+    prepared_statement::prepare(desk, name, sql, types)?;
     desk.reply.parsed();
     Ok(())
-}
-
-/// The prepared statement with this name.
-fn statement(desk: &Desk, name: &str) -> Result<Statement, Failed> {
-    let known = desk.statements.get(name).cloned();
-    known.ok_or_else(|| said("26000", format!("there is no prepared statement {name}")).into())
 }
 
 /// Makes a portal: the parameters become literals, and a query is planned with them.
 pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
     let Bind { portal, statement: name, formats, values, results } = bind;
-    let Statement { text, types, .. } = statement(desk, &name)?;
+    let statement = statement(desk, &name)?;
+    let Statement { text, types, .. } = &statement;
     if !portal.is_empty() && desk.portals.contains_key(&portal) {
         return Err(said("42P03", format!("the portal {portal} exists already")).into());
     }
@@ -107,15 +62,42 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
         // The rows of a cursor are already encoded as text. Refused here, the cursor does not move.
         return Err(said("0A000", "the rows of a cursor come as text").into());
     }
-    let (source, schema) = source(desk, &text, values)?;
+    let (source, schema) = source(desk, text, values)?;
     let columns = schema.as_ref().map_or(0, |schema| schema.fields().len());
     let formats = match schema {
         Some(_) => encode::formats(&results, columns).map_err(|why| said("08P01", why))?,
         None => Vec::new(),
     };
+    if let (true, Some(told), Some(schema)) =
+        (statement.is_described, statement.columns(desk.with_errors()), &schema)
+    {
+        still_as_described(&told, schema, &formats)?;
+    }
+    let text = Arc::clone(text);
     desk.portals.insert(portal, Portal { text, source, schema, formats, stored: None });
     desk.reply.bound();
     Ok(())
+}
+
+/// Refuses columns in binary whose types are not those that the client was told: it would read
+/// other values.
+fn still_as_described(
+    described: &arrow::datatypes::SchemaRef,
+    schema: &arrow::datatypes::SchemaRef,
+    formats: &[i16],
+) -> Result<(), Failed> {
+    let (told, now) = (described.fields(), schema.fields());
+    let differs = told.len() != now.len()
+        || told.iter().zip(now).zip(formats).any(|((told, now), format)| {
+            *format == 1 && encode::kind(told.data_type()).0 != encode::kind(now.data_type()).0
+        });
+    match differs {
+        false => Ok(()),
+        true => {
+            let message = "the columns of this statement are not those that were described";
+            Err(hinted("0A000", message, "prepare it again, with a type for each parameter").into())
+        }
+    }
 }
 
 type Sourced = (PortalSource, Option<arrow::datatypes::SchemaRef>);
@@ -130,11 +112,7 @@ fn source(
     let sql = text.sql.as_str();
     match &text.kind {
         StatementKind::Query => {
-            let answered = if is_plain {
-                catalog::answer(desk, sql)?
-            } else {
-                catalog::answer_with(desk, sql, &values)?
-            };
+            let answered = catalog::answer(desk, sql, &values)?;
             if let Some(table) = answered {
                 let schema = Some(table.schema.clone());
                 return Ok((PortalSource::Rows { table, tag: "SELECT" }, schema));
@@ -143,8 +121,11 @@ fn source(
             let schema = shown(&query.schema(), desk.with_errors());
             Ok((PortalSource::Query(Box::new(query)), Some(schema)))
         }
+        StatementKind::Declare(..) | StatementKind::Copy(..) => {
+            Ok((PortalSource::Text(Arc::clone(text), values), None))
+        }
         _ if !is_plain => Err(said("42P02", "only queries take parameters").into()),
-        StatementKind::Free | StatementKind::Setting(_) => match run(desk, text)? {
+        StatementKind::Free | StatementKind::Setting(_) => match run(desk, text, &[])? {
             StatementOutcome::Rows { table, tag, .. } => {
                 let schema = Some(table.schema.clone());
                 Ok((PortalSource::Rows { table, tag }, schema))
@@ -155,29 +136,13 @@ fn source(
             let portal = desk.portals.get(cursor);
             let schema = portal.and_then(|portal| portal.schema.clone());
             let missing = || said("34000", format!("there is no cursor {cursor}"));
-            Ok((PortalSource::Text(Arc::clone(text)), Some(schema.ok_or_else(missing)?)))
+            Ok((
+                PortalSource::Text(Arc::clone(text), Vec::new()),
+                Some(schema.ok_or_else(missing)?),
+            ))
         }
-        _ => Ok((PortalSource::Text(Arc::clone(text)), None)),
+        _ => Ok((PortalSource::Text(Arc::clone(text), Vec::new()), None)),
     }
-}
-
-/// The columns of a statement with example values for its parameters.
-fn described(
-    desk: &mut Desk,
-    text: &Arc<StatementText>,
-    mut values: Vec<Value>,
-) -> Result<Option<arrow::datatypes::SchemaRef>, Failed> {
-    // Each value may have to be replaced twice, for the two ends of a range.
-    for _ in 0..values.len().saturating_mul(2) {
-        match source(desk, text, values.clone()) {
-            Err(Failed::Engine(Error::Refused(refusal))) => match nearer(&refusal, &values) {
-                Some((at, other)) => values[at] = other,
-                None => return Err(Failed::Engine(Error::Refused(refusal))),
-            },
-            done => return Ok(done?.1),
-        }
-    }
-    Ok(source(desk, text, values)?.1)
 }
 
 /// Describes a statement or a portal, without a charge.
@@ -188,17 +153,18 @@ pub(super) fn describe(
 ) -> Result<(), Failed> {
     match named {
         StatementOrPortal::Statement => {
-            let Statement { text, types, fractions } = statement(desk, name)?;
-            // The columns depend on the types of parameters, not on their values.
-            let values = examples(&types, &fractions);
-            let schema = match text.kind {
-                StatementKind::Query => catalog::columns(desk, &text.sql, &values)?,
-                _ => None,
+            let known = statement(desk, name)?;
+            let schema = known.columns(desk.with_errors());
+            let Statement { text, types, .. } = known;
+            let schema = match &text.kind {
+                StatementKind::Fetch { cursor, moves: false, .. } => {
+                    desk.portals.get(cursor).and_then(|portal| portal.schema.clone())
+                }
+                _ => schema,
             };
-            let schema = match schema {
-                Some(schema) => Some(schema),
-                None => described(desk, &text, values)?,
-            };
+            if let Some(known) = desk.statements.get_mut(name) {
+                known.is_described = true;
+            }
             desk.reply.parameters(&types);
             match schema {
                 Some(schema) => desk.reply.columns(&encode::columns(&schema, &[])),
@@ -245,7 +211,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
                 let with = schema.is_some_and(|schema| schema.fields().len() != fields);
                 (encode::EncodedTable::of(&answer, with).map_err(|_| after_charge())?, "SELECT")
             }
-            PortalSource::Text(other) => return run_text(desk, name, &other),
+            PortalSource::Text(other, values) => return run_text(desk, name, &other, &values),
         };
         let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
         if let Some(portal) = desk.portals.get_mut(name) {
@@ -254,7 +220,8 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
     }
     let Desk { portals, reply, .. } = desk;
     if let Some(stored) = portals.get_mut(name).and_then(|portal| portal.stored.as_mut()) {
-        let (from, all) = (stored.sent, stored.rows.rows());
+        let all = stored.rows.rows();
+        let from = stored.sent.min(all);
         let to = if limit == 0 { all } else { from.saturating_add(limit).min(all) };
         reply.append(stored.rows.page(from, to));
         stored.sent = to;
@@ -267,8 +234,13 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
 }
 
 /// Runs a statement that was described as having no columns.
-fn run_text(desk: &mut Desk, name: &str, text: &StatementText) -> Result<(), Failed> {
-    match run(desk, text)? {
+fn run_text(
+    desk: &mut Desk,
+    name: &str,
+    text: &StatementText,
+    values: &[Value],
+) -> Result<(), Failed> {
+    match run_any(desk, text, values)? {
         outcome @ (StatementOutcome::Nothing
         | StatementOutcome::Done(_)
         | StatementOutcome::Declared(_)
@@ -290,17 +262,17 @@ fn run_text(desk: &mut Desk, name: &str, text: &StatementText) -> Result<(), Fai
             }
             desk.reply.complete(&complete(tag, table.rows()));
         }
-        StatementOutcome::Page { cursor, from, to, tag } => {
+        StatementOutcome::Page { cursor, passed, tag } => {
             let Desk { portals, reply, .. } = desk;
             if let Some(stored) = portals.get(&cursor).and_then(|portal| portal.stored.as_ref()) {
-                reply.append(stored.rows.page(from, to));
+                append(reply, &stored.rows, passed);
             }
             reply.complete(&tag);
         }
     }
     // A portal runs only once.
     if let Some(portal) = desk.portals.get_mut(name) {
-        portal.source = PortalSource::Text(Arc::new(StatementText::of("")));
+        portal.source = PortalSource::Text(Arc::new(StatementText::of("")), Vec::new());
     }
     Ok(())
 }

@@ -40,6 +40,7 @@ mod client;
 mod connection;
 mod connections;
 mod copy;
+mod cursor;
 mod encode;
 mod example;
 mod extended;
@@ -48,6 +49,7 @@ mod metrics;
 mod numeric;
 mod parameter_types;
 mod parameters;
+mod prepared_statement;
 mod reply;
 mod run;
 mod run_texts;
@@ -59,6 +61,7 @@ mod statement_kind;
 mod timestamp;
 mod tls;
 mod turns;
+mod type_names;
 
 /// Where a server listens, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

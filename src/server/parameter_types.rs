@@ -9,13 +9,26 @@
 //! WHERE age > $1 AND $2::date < joined LIMIT $3   →   integer, date, bigint
 //! ```
 
+use arrow::datatypes::{DataType, TimeUnit};
 use hushql::TableSchema;
 
 use super::encode::{kind, kinds};
 use super::statement_kind::Token;
+use super::type_names::named;
 
 /// The inferred types of parameters.
 pub(super) fn inferred(tokens: &[Token], tables: &[TableSchema]) -> Vec<Option<u32>> {
+    each(tokens, |at| written(tokens, at).or_else(|| around(tokens, at, tables)))
+}
+
+/// The types of parameters that the statement itself says: by a cast, or by a function or a clause
+/// that takes one type alone.
+pub(super) fn stated(tokens: &[Token]) -> Vec<Option<u32>> {
+    each(tokens, |at| written(tokens, at))
+}
+
+/// The type of each parameter, by its first use that has one.
+fn each(tokens: &[Token], of: impl Fn(usize) -> Option<u32>) -> Vec<Option<u32>> {
     let mut types: Vec<Option<u32>> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let Token::Parameter(n @ 1..=1_000) = token else { continue };
@@ -25,26 +38,10 @@ pub(super) fn inferred(tokens: &[Token], tables: &[TableSchema]) -> Vec<Option<u
         if let Some(place) = types.get_mut(n - 1)
             && place.is_none()
         {
-            *place = around(tokens, at, tables);
+            *place = of(at);
         }
     }
     types
-}
-
-/// For each parameter, whether it is the fraction of a quantile.
-pub(super) fn fractions(tokens: &[Token]) -> Vec<bool> {
-    let mut fractions = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        let Token::Parameter(n @ 1..=1_000) = token else { continue };
-        if fractions.len() < *n {
-            fractions.resize(*n, false);
-        }
-        if let Some(place) = fractions.get_mut(n - 1) {
-            *place |= argument(tokens, at)
-                .is_some_and(|(function, index)| is_fraction(tokens, at, function, index));
-        }
-    }
-    fractions
 }
 
 /// The beginning of a longer list is enough. All of it would be walked once for each of its
@@ -120,8 +117,8 @@ fn of_argument(tokens: &[Token], at: usize) -> Option<u32> {
     }
 }
 
-/// The type of a parameter according to the tokens around it.
-fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
+/// The type of a parameter that has a cast, or stands where only one type can.
+fn written(tokens: &[Token], at: usize) -> Option<u32> {
     let get = |i: Option<usize>| i.and_then(|i| tokens.get(i));
     let sign = |i: Option<usize>, c: char| get(i) == Some(&Token::Sign(c));
     let word = |i: Option<usize>| match get(i) {
@@ -144,9 +141,11 @@ fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     if ["limit", "offset"].contains(&word(back(1))) {
         return Some(kinds::INT8);
     }
-    if let Some(kind) = of_argument(tokens, at) {
-        return Some(kind);
-    }
+    of_argument(tokens, at)
+}
+
+/// The type of a parameter according to the columns around it.
+fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     // Backwards over comparison signs, earlier values of a list, and BETWEEN, to the name of a
     // column.
     let mut i = at;
@@ -197,34 +196,83 @@ fn column(name: &str, tables: &[TableSchema]) -> Option<u32> {
 
 /// The array type of the type with this name.
 fn array(name: &str) -> Option<u32> {
-    Some(match name {
-        "int" | "integer" | "int4" => kinds::INT4S,
-        "bigint" | "int8" => kinds::INT8S,
-        "name" => kinds::NAMES,
-        "oid" => kinds::OIDS,
-        "text" => kinds::TEXTS,
-        "varchar" => kinds::VARCHARS,
-        _ => return None,
+    match name {
+        "name" => Some(kinds::NAMES),
+        "varchar" => Some(kinds::VARCHARS),
+        other => Some(array_of(named(other)?)),
+    }
+}
+
+/// The types of arrays, with those of their elements.
+const ARRAYS: [(u32, u32); 14] = [
+    (kinds::BOOL, kinds::BOOLS),
+    (kinds::INT2, kinds::INT2S),
+    (kinds::INT4, kinds::INT4S),
+    (kinds::INT8, kinds::INT8S),
+    (kinds::FLOAT4, kinds::FLOAT4S),
+    (kinds::FLOAT8, kinds::FLOAT8S),
+    (kinds::NUMERIC, kinds::NUMERICS),
+    (kinds::DATE, kinds::DATES),
+    (kinds::TIMESTAMP, kinds::TIMESTAMPS),
+    (kinds::TIMESTAMPTZ, kinds::TIMESTAMPTZS),
+    (kinds::OID, kinds::OIDS),
+    (kinds::NAME, kinds::NAMES),
+    (kinds::TEXT, kinds::TEXTS),
+    (kinds::VARCHAR, kinds::VARCHARS),
+];
+
+/// The array type of a type.
+fn array_of(element: u32) -> u32 {
+    ARRAYS.iter().find(|(known, _)| *known == element).map_or(kinds::TEXTS, |(_, array)| *array)
+}
+
+/// The type of an array's elements; any other type as it is.
+pub(super) fn element_of(kind: u32) -> u32 {
+    ARRAYS.iter().find(|(_, array)| *array == kind).map_or(kind, |(element, _)| *element)
+}
+
+/// Whether arrays have elements of this type.
+pub(super) fn is_element(kind: u32) -> bool {
+    ARRAYS.iter().any(|(element, _)| *element == kind)
+}
+
+/// The type of a value as the engine knows it; `None` for one that the query decides. An array
+/// stands for one of its elements.
+pub(super) fn known(kind: u32) -> Option<DataType> {
+    Some(match element_of(kind) {
+        0 | kinds::UNKNOWN => return None,
+        kinds::BOOL => DataType::Boolean,
+        kinds::INT2 | kinds::INT4 | kinds::INT8 | kinds::OID => DataType::Int64,
+        kinds::FLOAT4 | kinds::FLOAT8 => DataType::Float64,
+        kinds::NUMERIC => DataType::Decimal128(38, 10),
+        kinds::DATE => DataType::Date32,
+        kinds::TIMESTAMP | kinds::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, None),
+        _ => DataType::Utf8,
     })
 }
 
-/// The type with this name.
-fn named(name: &str) -> Option<u32> {
-    Some(match name {
-        "bool" | "boolean" => kinds::BOOL,
-        "smallint" | "int2" => kinds::INT2,
-        "int" | "integer" | "int4" => kinds::INT4,
-        "bigint" | "int8" => kinds::INT8,
-        "oid" => kinds::OID,
-        "real" | "float4" => kinds::FLOAT4,
-        "double" | "float" | "float8" => kinds::FLOAT8,
-        "numeric" | "decimal" => kinds::NUMERIC,
-        "text" | "varchar" | "char" | "character" => kinds::TEXT,
-        "date" => kinds::DATE,
-        "timestamp" => kinds::TIMESTAMP,
-        "timestamptz" => kinds::TIMESTAMPTZ,
-        _ => return None,
-    })
+/// The type of a parameter that the query expects to be of this type.
+pub(super) fn expected(data_type: &DataType, is_array: bool) -> u32 {
+    let kind = kind(data_type).0;
+    if is_array { array_of(kind) } else { kind }
+}
+
+/// For each parameter, whether it is the array of ANY or ALL.
+pub(super) fn arrays(tokens: &[Token]) -> Vec<bool> {
+    let mut arrays = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Parameter(n @ 1..=1_000) = token else { continue };
+        if arrays.len() < *n {
+            arrays.resize(*n, false);
+        }
+        let before = at.checked_sub(2).and_then(|from| tokens.get(from..at));
+        let is_array = matches!(before, Some([Token::Word(word), Token::Sign('(')])
+            if ["any", "all", "some"].contains(&word.as_str()));
+        if let Some(place) = arrays.get_mut(n - 1) {
+            *place |= is_array;
+        }
+    }
+    arrays
 }
 
 #[cfg(test)]
@@ -282,11 +330,5 @@ mod tests {
         ] {
             assert_eq!(inferred(&tokens(sql), &tables), expected, "{sql}");
         }
-        assert_eq!(fractions(&tokens("SELECT QUANTILE(x, $2) WHERE y > $1")), [false, true]);
-        assert_eq!(
-            fractions(&tokens("SELECT PERCENTILE_CONT($1) WITHIN GROUP (ORDER BY x)")),
-            [true]
-        );
-        assert_eq!(fractions(&tokens("SELECT CLAMP(x, $1, $2), QUANTILE($3, 0.5)")), [false; 3]);
     }
 }

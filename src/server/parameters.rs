@@ -10,6 +10,7 @@
 use hushql::Value;
 
 use super::encode::kinds;
+use super::parameter_types::{element_of, is_element};
 use super::{numeric, timestamp};
 
 /// A parameter as a value.
@@ -44,6 +45,7 @@ fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         kinds::FLOAT4 | kinds::FLOAT8 => text.trim().parse().map(Value::Float).map_err(|_| WRONG),
         kinds::NUMERIC => decimal(&written_out(text.trim()).ok_or(WRONG)?),
         kinds::BYTEA => Err("bytea is not a type of parameters"),
+        kinds::TEXTS | kinds::VARCHARS | kinds::NAMES => Ok(Value::Text(in_quotes(text))),
         kinds::TIMESTAMPTZ => Ok(Value::Text(timestamp::in_utc(text))),
         // Any other value is a text, like a literal in single quotes.
         _ => Ok(Value::Text(text.to_owned())),
@@ -62,12 +64,7 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         kinds::OID | kinds::REGCLASS => {
             Ok(Value::Integer(u32::from_be_bytes(of_size(bytes)?).into()))
         }
-        kinds::INT4S
-        | kinds::INT8S
-        | kinds::NAMES
-        | kinds::OIDS
-        | kinds::TEXTS
-        | kinds::VARCHARS => array(bytes).map(Value::Text),
+        array_kind if element_of(array_kind) != array_kind => array(bytes).map(Value::Text),
         kinds::INT8 => Ok(Value::Integer(i64::from_be_bytes(of_size(bytes)?))),
         // The double that is written with the same digits.
         kinds::FLOAT4 => {
@@ -91,8 +88,36 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
     }
 }
 
-/// An array of one dimension, as PostgreSQL writes it: `{1,"a b"}`. Only queries on the catalog
-/// take one.
+/// An array of texts with quotes around each element, so that none of them is read as a number.
+fn in_quotes(array: &str) -> String {
+    let inner = array.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let Some(inner) = inner.filter(|inner| !inner.trim().is_empty()) else {
+        return array.to_owned();
+    };
+    let (mut pieces, mut piece, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                piece.push(c);
+                piece.extend(chars.next());
+            }
+            ',' if !is_quoted => pieces.push(std::mem::take(&mut piece)),
+            c => {
+                is_quoted ^= c == '"';
+                piece.push(c);
+            }
+        }
+    }
+    pieces.push(piece);
+    let quoted = pieces.iter().map(|piece| match piece.trim() {
+        own if own.starts_with('"') || own.eq_ignore_ascii_case("null") => own.to_owned(),
+        own => format!("\"{own}\""),
+    });
+    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
+}
+
+/// An array of one dimension, as PostgreSQL writes it: `{1,"a b"}`.
 fn array(bytes: &[u8]) -> Result<String, &'static str> {
     let mut rest = bytes;
     let mut int = |count: usize| {
@@ -109,8 +134,7 @@ fn array(bytes: &[u8]) -> Result<String, &'static str> {
     // Each element has at least the bytes of its length field, so a count larger than the message
     // is refused.
     let (count, _) = (number(int(4)?)?, int(4)?);
-    let is_one = [kinds::INT4, kinds::INT8, kinds::NAME, kinds::OID, kinds::TEXT, kinds::VARCHAR];
-    if dimensions != 1 || !is_one.contains(&element) {
+    if dimensions != 1 || !is_element(element) {
         return Err(WRONG);
     }
     let mut texts = Vec::new();
@@ -122,6 +146,9 @@ fn array(bytes: &[u8]) -> Result<String, &'static str> {
         };
         texts.push(match binary(element, int(length)?)? {
             Value::Integer(number) => number.to_string(),
+            Value::Float(number) => format!("{number:?}"),
+            Value::Decimal(digits) => digits,
+            Value::Boolean(value) => value.to_string(),
             Value::Text(text) => {
                 format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
             }
@@ -266,7 +293,15 @@ mod tests {
         let two = [number(4), number(7), number(-1)].concat();
         let whole = [head.clone(), two].concat();
         assert_eq!(value(kinds::OIDS, 1, Some(&whole)), Ok(Value::from("{7,NULL}")));
-        assert_eq!(value(kinds::TEXTS, 0, Some(b"{a}")), Ok(Value::from("{a}")));
+        for (text, expected) in [
+            ("{a}", r#"{"a"}"#),
+            ("{17,a b,NULL}", r#"{"17","a b",NULL}"#),
+            (r#"{"a,b",c\"d}"#, r#"{"a,b","c\"d"}"#),
+            ("{}", "{}"),
+        ] {
+            let text = value(kinds::TEXTS, 0, Some(text.as_bytes()));
+            assert_eq!(text, Ok(Value::from(expected)));
+        }
         let none = [number(0), number(0), number(26)].concat();
         assert_eq!(value(kinds::OIDS, 1, Some(&none)), Ok(Value::from("{}")));
         for end in 0..whole.len() {

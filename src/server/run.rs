@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use hushql::{Answer, Explanation, Output};
+use hushql::{Answer, Explanation, Output, Value};
 
 use super::catalog;
 use super::client::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, PortalSource, Stored};
+use super::cursor::{Passed, Step, passed};
 use super::encode::{self, EncodedTable};
 use super::run_texts::texts;
 use super::sqlstate::{after_charge, hinted, said};
@@ -28,11 +29,15 @@ pub(super) enum StatementOutcome {
     /// A cursor, and the answer that it holds.
     Declared(Option<Answer>),
     /// Rows of a cursor, and the tag.
-    Page { cursor: String, from: usize, to: usize, tag: String },
+    Page { cursor: String, passed: Passed, tag: String },
 }
 
-/// Runs a statement.
-pub(super) fn run(desk: &mut Desk, text: &StatementText) -> Result<StatementOutcome, Failed> {
+/// Runs a statement, with values for its parameters.
+pub(super) fn run(
+    desk: &mut Desk,
+    text: &StatementText,
+    values: &[Value],
+) -> Result<StatementOutcome, Failed> {
     let done = |tag: &str| Ok(StatementOutcome::Done(tag.to_owned()));
     let sql = text.sql.as_str();
     match &text.kind {
@@ -88,8 +93,11 @@ pub(super) fn run(desk: &mut Desk, text: &StatementText) -> Result<StatementOutc
             done("DEALLOCATE")
         }
         StatementKind::Unlisten => done("UNLISTEN"),
-        StatementKind::Declare(name, query) => declare(desk, text, name.clone(), query),
-        StatementKind::Fetch { cursor, rows, moves } => fetch(desk, cursor.clone(), *rows, *moves),
+        StatementKind::Declare(name, query) => declare(desk, text, name.clone(), (query, values)),
+        StatementKind::Fetch { cursor, step, moves } => fetch(desk, cursor.clone(), *step, *moves),
+        StatementKind::Prepare { .. } | StatementKind::Execute => {
+            Err(said("0A000", "a prepared statement prepares no other one").into())
+        }
         StatementKind::Close(name) => {
             match name {
                 Some(name) => drop(desk.portals.remove(name)),
@@ -99,18 +107,18 @@ pub(super) fn run(desk: &mut Desk, text: &StatementText) -> Result<StatementOutc
         }
         StatementKind::Copy(query, how) => {
             let how = *how;
-            if let Some(table) = catalog::answer(desk, query)? {
+            if let Some(table) = catalog::answer(desk, query, values)? {
                 return Ok(StatementOutcome::Copied { table, how, answer: None });
             }
-            let answer = query_answer(desk, query)?;
+            let answer = query_answer(desk, query, values)?;
             let table = shown(desk, &answer)?;
             Ok(StatementOutcome::Copied { table, how, answer: Some(answer) })
         }
         StatementKind::Query => {
-            if let Some(table) = catalog::answer(desk, sql)? {
+            if let Some(table) = catalog::answer(desk, sql, values)? {
                 return Ok(StatementOutcome::Rows { table, tag: "SELECT", answer: None });
             }
-            let answer = query_answer(desk, sql)?;
+            let answer = query_answer(desk, sql, values)?;
             let table = shown(desk, &answer)?;
             Ok(StatementOutcome::Rows { table, tag: "SELECT", answer: Some(answer) })
         }
@@ -137,7 +145,11 @@ pub(super) fn run(desk: &mut Desk, text: &StatementText) -> Result<StatementOutc
 }
 
 /// The answer to a query, which may be charged.
-fn query_answer(desk: &Desk, sql: &str) -> Result<Answer, Failed> {
+fn query_answer(desk: &Desk, sql: &str, values: &[Value]) -> Result<Answer, Failed> {
+    if !values.is_empty() {
+        let query = desk.prepare(sql, values.to_vec())?;
+        return desk.queried(async move { query.execute().await });
+    }
     let (session, text) = (desk.session.clone(), sql.to_owned());
     desk.queried(async move { session.query(&text).await })
 }
@@ -228,16 +240,16 @@ fn declare(
     desk: &mut Desk,
     text: &StatementText,
     name: String,
-    query: &str,
+    (query, values): (&str, &[Value]),
 ) -> Result<StatementOutcome, Failed> {
     if desk.portals.contains_key(&name) {
         return Err(said("42P03", format!("the cursor {name} exists already")).into());
     }
     may_hold(desk)?;
-    let (table, answer) = match catalog::answer(desk, query)? {
+    let (table, answer) = match catalog::answer(desk, query, values)? {
         Some(table) => (table, None),
         None => {
-            let answer = query_answer(desk, query)?;
+            let answer = query_answer(desk, query, values)?;
             (shown(desk, &answer)?, Some(answer))
         }
     };
@@ -249,7 +261,7 @@ fn declare(
     let text = Arc::new(text.clone());
     let portal = Portal {
         schema: Some(Arc::clone(&table.schema)),
-        source: PortalSource::Text(Arc::clone(&text)),
+        source: PortalSource::Text(Arc::clone(&text), Vec::new()),
         text,
         formats,
         stored: Some(Stored { rows, tag: "SELECT", sent: 0 }),
@@ -282,19 +294,18 @@ pub(super) fn may_store(desk: &Desk) -> Result<(), Failed> {
 fn fetch(
     desk: &mut Desk,
     cursor: String,
-    rows: Option<usize>,
+    step: Step,
     moves: bool,
 ) -> Result<StatementOutcome, Failed> {
     let stored = desk.portals.get_mut(&cursor).and_then(|portal| portal.stored.as_mut());
     let Some(stored) = stored else {
         return Err(said("34000", format!("there is no cursor {cursor}")).into());
     };
-    let (from, all) = (stored.sent, stored.rows.rows());
-    let to = rows.map_or(all, |rows| from.saturating_add(rows).min(all));
-    stored.sent = to;
-    let count = to - from;
+    let passed = passed(step, stored.sent, stored.rows.rows());
+    stored.sent = passed.position;
+    let count = passed.to - passed.from;
     match moves {
         true => Ok(StatementOutcome::Done(format!("MOVE {count}"))),
-        false => Ok(StatementOutcome::Page { cursor, from, to, tag: format!("FETCH {count}") }),
+        false => Ok(StatementOutcome::Page { cursor, passed, tag: format!("FETCH {count}") }),
     }
 }

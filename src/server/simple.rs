@@ -9,9 +9,11 @@ use hushql::split_statements;
 
 use super::client::{Desk, Failed};
 use super::copy;
-use super::encode;
-use super::reply::Said;
-use super::run::{StatementOutcome, run};
+use super::cursor::Passed;
+use super::encode::{self, EncodedRows};
+use super::prepared_statement::run_any;
+use super::reply::{Reply, Said};
+use super::run::StatementOutcome;
 use super::sqlstate::{after_charge, said, told};
 use super::statement_kind::StatementText;
 
@@ -37,7 +39,7 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
                     desk.error(&said("57P01", "the rest of this message is not run any more"));
                     break;
                 }
-                let ran = run(desk, sql).and_then(|outcome| answered(desk, sql, outcome));
+                let ran = run_any(desk, sql, &[]).and_then(|outcome| answered(desk, sql, outcome));
                 if let Err(failed) = ran {
                     let said = match failed {
                         Failed::Engine(error) => told(&error, text, Some(statement), is_owner),
@@ -92,7 +94,7 @@ pub(super) fn answered(
             desk.reply.complete(&complete(tag, rows.rows()));
         }
         StatementOutcome::Copied { table, how, answer } => {
-            let mut lines = super::reply::Reply::default();
+            let mut lines = Reply::default();
             copy::write(&table, how, &mut lines).map_err(unencoded)?;
             desk.record(text, "00000", answer.as_ref());
             if let Some(answer) = &answer {
@@ -101,18 +103,27 @@ pub(super) fn answered(
             desk.reply.append(&lines.take());
             desk.reply.complete(&format!("COPY {}", table.rows()));
         }
-        StatementOutcome::Page { cursor, from, to, tag } => {
+        StatementOutcome::Page { cursor, passed, tag } => {
             let Desk { portals, reply, .. } = desk;
             if let Some(portal) = portals.get(&cursor)
                 && let (Some(schema), Some(stored)) = (&portal.schema, &portal.stored)
             {
                 reply.columns(&encode::columns(schema, &portal.formats));
-                reply.append(stored.rows.page(from, to));
+                append(reply, &stored.rows, passed);
             }
             reply.complete(&tag);
         }
     }
     Ok(())
+}
+
+/// The rows that a cursor passes.
+pub(super) fn append(reply: &mut Reply, rows: &EncodedRows, passed: Passed) {
+    let Passed { from, to, is_reversed, .. } = passed;
+    match is_reversed {
+        false => reply.append(rows.page(from, to)),
+        true => (from..to).rev().for_each(|row| reply.append(rows.page(row, row + 1))),
+    }
 }
 
 /// The tag of a statement that answered with rows.

@@ -7,6 +7,9 @@
 //! "SELECT 1"                      →   StatementKind::Query
 //! ```
 
+use super::cursor::Step;
+use super::type_names::named;
+
 /// A word, a quoted text or a sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
@@ -124,8 +127,12 @@ pub(super) enum StatementKind {
     Unlisten,
     /// DECLARE … CURSOR FOR: the name, and the query.
     Declare(String, String),
-    /// FETCH or MOVE: the name, and the number of rows; `None` for all.
-    Fetch { cursor: String, rows: Option<usize>, moves: bool },
+    /// FETCH or MOVE: the name, and how the cursor moves.
+    Fetch { cursor: String, step: Step, moves: bool },
+    /// PREPARE: the name, the types of parameters, and the statement.
+    Prepare { name: String, types: Vec<u32>, query: String },
+    /// EXECUTE of a prepared statement.
+    Execute,
     /// CLOSE of one cursor or of all.
     Close(Option<String>),
     /// COPY (query) TO STDOUT.
@@ -251,6 +258,8 @@ fn kind(text: &str, tokens: &[Token]) -> StatementKind {
             StatementKind::Deallocate(name(at).filter(|_| word(at) != "all"))
         }
         ("unlisten", _) => StatementKind::Unlisten,
+        ("prepare", second) if second != "transaction" => prepare(text, tokens),
+        ("execute", _) => StatementKind::Execute,
         ("declare", _) => declare(text, tokens),
         ("fetch", _) => fetch(tokens, false),
         ("move", _) => fetch(tokens, true),
@@ -341,17 +350,33 @@ fn after<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// `FETCH [FORWARD] [n | ALL | NEXT] [FROM | IN] name`.
+/// `PREPARE name [(type, …)] AS statement`.
+fn prepare(text: &str, tokens: &[Token]) -> StatementKind {
+    let Some(Token::Word(name) | Token::Name(name)) = tokens.get(1) else {
+        return StatementKind::Other;
+    };
+    let before = tokens.iter().take_while(|token| **token != Token::Word("as".to_owned()));
+    let types = before.skip(2).filter_map(|token| match token {
+        Token::Word(word) if word == "precision" => None,
+        Token::Word(word) => Some(named(word).unwrap_or(0)),
+        _ => None,
+    });
+    match after(text, &["as"]) {
+        Some(query) => {
+            let (name, types) = (name.clone(), types.collect());
+            StatementKind::Prepare { name, types, query: query.to_owned() }
+        }
+        None => StatementKind::Other,
+    }
+}
+
+/// `FETCH [direction] [FROM | IN] name`.
 fn fetch(tokens: &[Token], moves: bool) -> StatementKind {
     let Some(Token::Word(cursor) | Token::Name(cursor)) = tokens.last() else {
         return StatementKind::Other;
     };
     let between = tokens.get(1..tokens.len() - 1).unwrap_or_default();
     let is = |word: &str| between.contains(&Token::Word(word.to_owned()));
-    let backwards = ["backward", "prior", "first", "last", "absolute", "relative"];
-    if backwards.into_iter().any(is) || between.contains(&Token::Sign('-')) {
-        return StatementKind::Other;
-    }
     let digits: String = between
         .iter()
         .filter_map(|token| match token {
@@ -359,8 +384,26 @@ fn fetch(tokens: &[Token], moves: bool) -> StatementKind {
             _ => None,
         })
         .collect();
-    let rows = if is("all") { None } else { Some(digits.parse().unwrap_or(1)) };
-    StatementKind::Fetch { cursor: cursor.clone(), rows, moves }
+    let rows: Option<i64> = if digits.is_empty() { Some(1) } else { digits.parse().ok() };
+    let Some(rows) = rows else { return StatementKind::Other };
+    let count = if is("all") { None } else { usize::try_from(rows.unsigned_abs()).ok() };
+    let is_back = is("backward") != (rows < 0);
+    let step = if is("first") {
+        Step::Absolute(1)
+    } else if is("last") {
+        Step::Absolute(-1)
+    } else if is("absolute") {
+        Step::Absolute(rows)
+    } else if is("relative") {
+        Step::Relative(rows)
+    } else if is("prior") {
+        Step::Backward(Some(1))
+    } else if is_back {
+        Step::Backward(count)
+    } else {
+        Step::Forward(count)
+    };
+    StatementKind::Fetch { cursor: cursor.clone(), step, moves }
 }
 
 /// `COPY (query) TO STDOUT [[WITH] (FORMAT CSV, HEADER)]`; any other COPY goes to the engine.
@@ -442,7 +485,11 @@ mod tests {
             |name: &str, value: &str| StatementKind::Set(name.to_owned(), Some(value.to_owned()));
         let csv = Copied::Csv { has_header: true };
         let text = Copied::Text { has_header: false };
-        let fetch = |rows| StatementKind::Fetch { cursor: "c".to_owned(), rows, moves: false };
+        let fetch = |step| StatementKind::Fetch { cursor: "c".to_owned(), step, moves: false };
+        let prepared = |types| {
+            let query = " SELECT 1".to_owned();
+            StatementKind::Prepare { name: "p".to_owned(), types, query }
+        };
         for (statement, expected) in [
             ("", StatementKind::Empty),
             (" -- nothing\n /* at /* all */ */ ", StatementKind::Empty),
@@ -476,10 +523,20 @@ mod tests {
                 "DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1",
                 StatementKind::Declare("c".to_owned(), " SELECT 1".to_owned()),
             ),
-            ("FETCH FORWARD 10 FROM c", fetch(Some(10))),
-            ("fetch all in c", fetch(None)),
-            ("FETCH c", fetch(Some(1))),
-            ("FETCH BACKWARD 1 FROM c", StatementKind::Other),
+            ("FETCH FORWARD 10 FROM c", fetch(Step::Forward(Some(10)))),
+            ("fetch all in c", fetch(Step::Forward(None))),
+            ("FETCH c", fetch(Step::Forward(Some(1)))),
+            ("FETCH -2 FROM c", fetch(Step::Backward(Some(2)))),
+            ("FETCH BACKWARD 1 FROM c", fetch(Step::Backward(Some(1)))),
+            ("FETCH BACKWARD ALL IN c", fetch(Step::Backward(None))),
+            ("FETCH PRIOR FROM c", fetch(Step::Backward(Some(1)))),
+            ("FETCH FIRST FROM c", fetch(Step::Absolute(1))),
+            ("FETCH LAST FROM c", fetch(Step::Absolute(-1))),
+            ("FETCH ABSOLUTE -3 FROM c", fetch(Step::Absolute(-3))),
+            ("FETCH RELATIVE 0 FROM c", fetch(Step::Relative(0))),
+            ("PREPARE p AS SELECT 1", prepared(vec![])),
+            ("PREPARE p (int, double precision) AS SELECT 1", prepared(vec![23, 701])),
+            ("EXECUTE p (1)", StatementKind::Execute),
             ("CLOSE \"C\"", StatementKind::Close(Some("C".to_owned()))),
             ("COPY (SELECT 1) TO STDOUT", StatementKind::Copy("SELECT 1".to_owned(), text)),
             (

@@ -18,10 +18,12 @@ SELECT * REPLACE (share * 2 AS share) FROM census;
 -- SELECT AS STRUCT | GoogleSQL
 SELECT AS STRUCT status, share FROM census;
 -- SELECT DISTINCT over private rows | both | GROUP BY lists declared values; a `delta` finds others
+SELECT DISTINCT age FROM adult;
+-- SELECT DISTINCT of a column with a declared list | both | the declared values, free
 SELECT DISTINCT status FROM adult;
 -- SELECT DISTINCT over released rows | both
 SELECT DISTINCT sex FROM (SELECT sex, COUNT(*) AS n FROM adult GROUP BY sex) AS c;
--- DISTINCT ON (…) | PostgreSQL | ROW_NUMBER() in a subquery, and WHERE
+-- DISTINCT ON (…) | PostgreSQL | of released and public rows, with its keys first in ORDER BY
 SELECT DISTINCT ON (sex) sex, n FROM (SELECT sex, race, COUNT(*) AS n FROM adult GROUP BY sex, race) AS c ORDER BY sex, n DESC;
 -- WHERE over private rows | both
 SELECT COUNT(*) FROM adult WHERE age BETWEEN 30 AND 39 AND sex = 'Female';
@@ -96,7 +98,7 @@ SELECT COUNT(*) FROM adult WHERE status IN (SELECT status FROM census WHERE shar
 SELECT COUNT(*) FROM orders WHERE user_id NOT IN (SELECT user_id FROM orders WHERE product = 'wine');
 -- EXISTS | both
 SELECT COUNT(*) FROM orders AS o WHERE EXISTS (SELECT 1 FROM orders AS w WHERE w.user_id = o.user_id AND w.product = 'wine');
--- = ANY (a subquery) | PostgreSQL | IN
+-- = ANY (a subquery) | PostgreSQL
 SELECT COUNT(*) FROM adult WHERE status = ANY (SELECT status FROM census);
 -- Correlated subquery as a value | both
 SELECT COUNT(*) FROM orders AS o WHERE (SELECT COUNT(*) FROM orders AS p WHERE p.user_id = o.user_id) > 2;
@@ -357,7 +359,7 @@ SELECT STRUCT(1 AS a, 'x' AS b) AS s;
 SELECT ROW(1, 'x') AS s;
 -- Arrays below a release | both | CASE
 SELECT COUNT(*) FROM adult WHERE ARRAY[age, 40][1] > 30;
--- = ANY (ARRAY[…]) | PostgreSQL | `IN ('White', 'Black')`
+-- = ANY (ARRAY[…]) | PostgreSQL
 SELECT COUNT(*) FROM adult WHERE race = ANY (ARRAY['White', 'Black']);
 -- JSON operators | PostgreSQL | declare a column of the file for each value
 SELECT COUNT(*) FROM adult WHERE status ->> 'a' = 'b';

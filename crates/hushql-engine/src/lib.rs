@@ -68,6 +68,7 @@ pub use engine::Engine;
 pub use engine::analyst_session::Analyst;
 pub use engine::answer_files::AnswerFile;
 pub use engine::builder::EngineBuilder;
+pub use engine::described::Description;
 pub use engine::forecast::Forecast;
 pub use engine::log_in::LogIn;
 pub use engine::output::Output;

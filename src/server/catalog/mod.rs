@@ -71,19 +71,12 @@ const SIGNS: [&str; 9] = [
     "to_reg",
 ];
 
-/// The answer to a query of a tool; `None` if it is not about the catalog.
+/// The answer to a query of a tool, with values for its parameters; `None` if it is not about the
+/// catalog.
 ///
 /// # Errors
 /// The errors of the vault.
-pub(super) fn answer(desk: &Desk, sql: &str) -> Result<Option<EncodedTable>, Failed> {
-    answer_with(desk, sql, &[])
-}
-
-/// The same, with values for parameters.
-///
-/// # Errors
-/// As [`answer`].
-pub(super) fn answer_with(
+pub(super) fn answer(
     desk: &Desk,
     sql: &str,
     values: &[Value],

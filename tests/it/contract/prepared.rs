@@ -265,3 +265,38 @@ async fn parameters_are_matched_and_stand_in_no_clause() {
     assert_eq!(reason(&error), Some(Reason::TooLarge), "{error}");
     assert_eq!(spent(&lab), 0);
 }
+
+/// A description follows from names and types alone. Its columns are those of the answer, also with
+/// the names of PostgreSQL.
+#[tokio::test]
+async fn descriptions_have_the_columns_of_answers() {
+    let engine = Engine::demo().unwrap();
+    let owner = engine.owner();
+    for table in ["adult", "bids", "orders"] {
+        let raise = format!("ALTER PRIVACY BUDGET {table} SET LIMIT (epsilon=1000, delta=1e-3)");
+        owner.execute(&raise).await.unwrap();
+    }
+    let compat = include_str!("../../compat/statements.sql");
+    let written = super::grammar::blocks(include_str!("../../../grammar.md"));
+    let texts = written.iter().map(|(_, _, block)| block.as_str()).chain([compat]);
+    let session = Session::from(engine.analyst("lab").unwrap());
+    let named = session.clone().with_postgres_names(true);
+    let mut compared = 0;
+    for text in texts {
+        for statement in hushql::split_statements(text).unwrap() {
+            for session in [&session, &named] {
+                let Ok(query) = session.prepare(statement.text()) else { continue };
+                let described = session.describe(statement.text(), &[]);
+                let described = described.unwrap_or_else(|e| panic!("{}: {e}", statement.text()));
+                let columns = |schema: &arrow::datatypes::SchemaRef| {
+                    let fields = schema.fields().iter();
+                    fields.map(|f| (f.name().clone(), f.data_type().clone())).collect::<Vec<_>>()
+                };
+                let expected = columns(&query.schema());
+                assert_eq!(columns(described.schema()), expected, "{}", statement.text());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 300, "{compared} compared");
+}

@@ -3,6 +3,7 @@
 #![cfg(feature = "serve")]
 
 pub(crate) mod client;
+mod described;
 mod hostile;
 mod load;
 mod own;
@@ -328,7 +329,7 @@ fn errors_leave_before_the_end_of_a_series() {
     let served = Served::with(&[]);
     let mut lab = served.lab();
     lab.parse("", "SELECT * FROM people", &[]);
-    lab.describe(b'S', "");
+    lab.bind("", "", &[], &[]);
     lab.flush();
     let said = lab.read_until(b'E', 1);
     assert_eq!(error_code(&said).as_deref(), Some("HQ001"), "{said:?}");

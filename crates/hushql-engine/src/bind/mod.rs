@@ -9,7 +9,7 @@
 //! analyzer's type coercion runs here, before the analysis, because it inserts casts that can fail:
 //! it turns `status = 5` into `CAST(status AS BIGINT) = 5`. No optimizer rule runs.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
@@ -26,9 +26,8 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::utils::{grouping_set_to_exprlist, merge_schema};
 use datafusion::logical_expr::{
-    Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ExprSchemable,
-    HigherOrderUDF, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TableSource, Volatility, WindowUDF,
+    Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, Expr, ExprSchemable, HigherOrderUDF,
+    LogicalPlan, ScalarUDF, Signature, TableSource, Volatility, WindowUDF,
 };
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -37,14 +36,15 @@ use sqlparser::ast as sql;
 
 use crate::catalog::RESERVED;
 use crate::dialect::{
-    CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause, candidate_marker,
-    magnitude_name, marker, moved_times_name,
+    Operand, QueryStatement, ReleaseClause, candidate_marker, magnitude_name, marker,
+    moved_times_name, parameter_marker,
 };
 use crate::functions::{
     capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
     date_trunc_function, gathered, histogram_function, interval_end_functions, magnitude_function,
     moved_times_function, width_bucket_function,
 };
+use candidate_function::Candidate;
 use comparisons::Strict;
 use decimals::with_decimals;
 use error::{UNKNOWN_TABLE, place, unbound};
@@ -56,9 +56,11 @@ use one_type::with_one_type;
 use percentile_disc::DiscreteQuantile;
 pub(crate) use percentile_disc::PERCENTILE_DISC;
 use struct_fields::with_fields;
+use unvalued::Unvalued;
 use using::Numbered;
 
 mod allowed;
+mod candidate_function;
 mod chosen_values;
 mod comparisons;
 mod decimals;
@@ -83,6 +85,7 @@ mod struct_fields;
 mod temporal;
 mod time_zones;
 mod union_names;
+mod unvalued;
 mod using;
 mod value_kind;
 mod wide_types;
@@ -120,6 +123,14 @@ impl Bound {
         self.is_timeless
     }
 
+    /// The types that the query expects of its parameters, by position from 1 on.
+    ///
+    /// # Errors
+    /// Those of the walk, which has none of its own.
+    pub(crate) fn expected_types(&self) -> DataFusionResult<BTreeMap<usize, DataType>> {
+        unvalued::expected_types(&self.plan)
+    }
+
     /// The releases. The number of a marker is the position of its release in this list.
     pub fn releases(&self) -> &[ReleaseClause] {
         &self.releases
@@ -132,12 +143,24 @@ impl Bound {
 /// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of
 /// comparisons that would not mean what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
-    let QueryStatement { mut tree, releases, range_of: _, null_values, headings: _, text: _ } =
-        query;
+    bind_unvalued(query, sources, &[])
+}
+
+/// Resolves a query whose parameters have these types and no values. Its plan never runs.
+///
+/// # Errors
+/// Those of [`bind`].
+pub(crate) fn bind_unvalued(
+    query: QueryStatement,
+    sources: &Sources,
+    parameters: &[DataType],
+) -> Result<Bound, Unbound> {
+    let QueryStatement { mut tree, releases, null_values, .. } = query;
     with_fields(&mut tree, sources);
     with_decimals(&mut tree);
     let numbered = Numbered::new(tree);
-    let context = Context::new(sources, &releases, null_values, numbered.joins());
+    let context =
+        Context::new(sources, &releases, null_values, numbered.joins()).with_parameters(parameters);
     let options = ParserOptions::new().with_collect_spans(true);
     let explained = |error, releases: &[ReleaseClause]| {
         unbound(error, sources, context.known.names(), releases)
@@ -402,6 +425,15 @@ impl<'a> Context<'a> {
         let known = &*FUNCTIONS;
         Self { sources, known, scalars, aggregates, planners, relations, options }
     }
+
+    /// The same for a query whose parameters have these types, and no values yet.
+    fn with_parameters(mut self, types: &[DataType]) -> Self {
+        for (n, data_type) in (1..).zip(types) {
+            let function = ScalarUDF::from(Unvalued::new(n, data_type.clone()));
+            self.scalars.insert(parameter_marker(n), Arc::new(function));
+        }
+        self
+    }
 }
 
 /// The names of the functions that a query may call, in order. Below a release, each call is
@@ -485,71 +517,6 @@ impl ContextProvider for Context<'_> {
 
     fn udwf_names(&self) -> Vec<String> {
         names(&self.known.windows)
-    }
-}
-
-/// The function that represents a candidate while the query is planned. It never runs, because the
-/// analysis replaces it by each candidate.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Candidate {
-    name: String,
-    data_type: DataType,
-    signature: Signature,
-}
-
-impl Candidate {
-    fn new(n: usize, candidates: &CandidatesClause) -> Self {
-        let data_type = type_of_candidates(candidates);
-        let signature = Signature::nullary(Volatility::Immutable);
-        Self { name: candidate_marker(n), data_type, signature }
-    }
-}
-
-/// The type of candidates that are not values of a column: integers, other numbers, Booleans or
-/// texts.
-fn type_of_candidates(candidates: &CandidatesClause) -> DataType {
-    let literals: Vec<&Literal> = match candidates {
-        CandidatesClause::List(list) => list.iter().collect(),
-        // A range without a step contains all numbers between its bounds.
-        CandidatesClause::Range { step: None, .. } => return DataType::Float64,
-        CandidatesClause::Range { lo, hi, step: Some(step) } => vec![lo, hi, step],
-    };
-    let mut data_type = DataType::Null;
-    for literal in literals {
-        let own = match literal {
-            Literal::Number(text) if text.parse::<i64>().is_ok() => DataType::Int64,
-            Literal::Number(_) => DataType::Float64,
-            Literal::Text(_) => DataType::Utf8,
-            Literal::Boolean(_) => DataType::Boolean,
-            Literal::Null => continue,
-        };
-        data_type = match (data_type, own) {
-            (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
-                DataType::Float64
-            }
-            // The kinds are mixed: a later check reports the literals that are not values of this
-            // type.
-            (_, own) => own,
-        };
-    }
-    data_type
-}
-
-impl ScalarUDFImpl for Candidate {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> DataFusionResult<DataType> {
-        Ok(self.data_type.clone())
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        not_impl_err!("a candidate is replaced by its value before anything runs")
     }
 }
 

@@ -109,6 +109,11 @@ pub struct QueryStatement {
     pub null_values: bool,
     /// The texts of columns without a name, if every column is listed.
     pub(crate) headings: Vec<Option<String>>,
+    /// The names that PostgreSQL gives to columns without one, if every column is listed.
+    pub(crate) names: Vec<Option<String>>,
+    /// The same query with its subqueries that have a LIMIT as releases of their own, if it has
+    /// any.
+    pub(crate) limited: Option<Box<QueryStatement>>,
     /// The text of the statement that contains the query, with the values of its parameters. The
     /// ledger stores it.
     pub(crate) text: String,

@@ -45,7 +45,7 @@ impl Options {
 }
 
 /// The clauses that the parser's hooks have read so far, by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Clauses {
     pub(crate) releases: Vec<ReleaseClause>,
     pub(crate) keys: Vec<KeysClause>,

@@ -48,7 +48,12 @@ pub(super) fn domain_query(parser: &mut Parser) -> Result<QueryStatement, Dialec
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);
     let histogram = query(&mut histogram, &dialect)?;
-    Ok(QueryStatement { range_of: Some(column), headings: Vec::new(), ..histogram })
+    Ok(QueryStatement {
+        range_of: Some(column),
+        headings: Vec::new(),
+        names: Vec::new(),
+        ..histogram
+    })
 }
 
 fn question(parser: &mut Parser) -> Result<(ColumnName, super::Parameters), ParserError> {

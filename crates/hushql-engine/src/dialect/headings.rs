@@ -32,7 +32,7 @@ pub(super) fn headings(query: &sql::Query) -> Vec<Option<String>> {
 }
 
 /// The SELECT list that names the columns of a query: that of its first SELECT.
-fn shown(body: &SetExpr) -> Option<&[SelectItem]> {
+pub(crate) fn shown(body: &SetExpr) -> Option<&[SelectItem]> {
     match body {
         SetExpr::Select(select) => Some(&select.projection),
         SetExpr::Query(query) => shown(&query.body),

@@ -27,6 +27,14 @@ pub(super) fn named_literals(
     example: &str,
 ) -> Result<Vec<(String, Literal)>, ParserError> {
     parser.expect_token(&Token::LParen)?;
+    remaining_literals(parser, example)
+}
+
+/// `name = literal, …)`: the same after the parenthesis.
+pub(super) fn remaining_literals(
+    parser: &mut Parser,
+    example: &str,
+) -> Result<Vec<(String, Literal)>, ParserError> {
     let mut named = Vec::new();
     loop {
         let at = parser.next_token();
@@ -44,7 +52,7 @@ pub(super) fn named_literals(
             continue;
         }
         let equals = parser.next_token();
-        if !matches!(equals.token, Token::Eq | Token::RArrow) {
+        if !matches!(equals.token, Token::Eq | Token::RArrow | Token::Assignment) {
             return parser.expected(&format!("= after {name}, as in {example}"), equals);
         }
         let at = parser.peek_token();

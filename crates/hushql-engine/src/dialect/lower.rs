@@ -35,9 +35,15 @@ use crate::dialect::named_candidates::of_this_select;
 use crate::refusal::{Reason, Refusal};
 
 /// Lowers a query in place, and adds the releases that OPTIONS and KEYS imply to the clauses.
-pub(super) fn lower(query: &mut Query, clauses: &mut Clauses) -> Result<(), DialectError> {
+/// With `frees_limited`, the bare aggregates of a subquery in FROM that has a LIMIT are releases of
+/// its own.
+pub(super) fn lower(
+    query: &mut Query,
+    clauses: &mut Clauses,
+    frees_limited: bool,
+) -> Result<(), DialectError> {
     respell(query)?;
-    let mut lowering = Lowering { clauses };
+    let mut lowering = Lowering { clauses, frees_limited, is_limited: false };
     match query.visit(&mut lowering) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
@@ -46,6 +52,10 @@ pub(super) fn lower(query: &mut Query, clauses: &mut Clauses) -> Result<(), Dial
 
 struct Lowering<'a> {
     clauses: &'a mut Clauses,
+    /// Whether a subquery in FROM with a LIMIT releases its aggregates.
+    frees_limited: bool,
+    /// Whether the next query is such a subquery.
+    is_limited: bool,
 }
 
 impl VisitorMut for Lowering<'_> {
@@ -56,6 +66,7 @@ impl VisitorMut for Lowering<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<DialectError> {
+        self.is_limited = self.frees_limited && is_limited(factor);
         flow(table_factor(factor))
     }
 
@@ -162,6 +173,7 @@ impl Lowering<'_> {
             name_candidates(e, group_by, &mut self.clauses.releases);
         }
         let first_implied = self.clauses.releases.len();
+        let is_limited = std::mem::take(&mut self.is_limited);
         let mut grouping = None;
         if options.is_some() {
             self.no_bare_mode(projection)?;
@@ -169,7 +181,7 @@ impl Lowering<'_> {
         let shown = projection.iter_mut().filter_map(item_expression).map(|e| &*e);
         let beside = having.iter().chain(order_by.iter().map(|e| &**e));
         let is_fresh = shown.chain(beside).any(has_mark);
-        if options.is_some() || !keys.is_empty() || consistent.is_some() || is_fresh {
+        if options.is_some() || !keys.is_empty() || consistent.is_some() || is_fresh || is_limited {
             let written = options.is_some();
             let options = options.unwrap_or_default();
             let mut implied = Implied::under(&options.parameters);
@@ -475,6 +487,16 @@ impl Lowering<'_> {
             Expr::Identifier(ident) => ident.value,
             other => other.to_string(),
         }
+    }
+}
+
+/// Whether a table is a subquery with a LIMIT.
+pub(super) fn is_limited(factor: &TableFactor) -> bool {
+    match factor {
+        TableFactor::Derived { subquery, .. } => {
+            subquery.limit_clause.is_some() && matches!(&*subquery.body, SetExpr::Select(_))
+        }
+        _ => false,
     }
 }
 

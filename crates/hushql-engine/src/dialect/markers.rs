@@ -1,4 +1,5 @@
-//! The names of the functions that represent releases and their candidates in a rewritten tree.
+//! The names of the functions that represent releases, their candidates and parameters in a
+//! rewritten tree.
 //!
 //! In: the number of a release. Out: a reserved name, and the number back.
 
@@ -24,4 +25,15 @@ pub fn candidate_marker(n: usize) -> String {
 /// is not such a marker.
 pub fn candidate_of(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_candidate_")?.parse().ok()
+}
+
+/// The name of the function that represents parameter `n`, counted from 1, before it has a value.
+pub(crate) fn parameter_marker(n: usize) -> String {
+    format!("{RESERVED}_parameter_{n}")
+}
+
+/// The position, from 1 on, of the parameter that a function represents. `None` if the function's
+/// name is not such a marker.
+pub(crate) fn parameter_of(name: &str) -> Option<usize> {
+    name.strip_prefix(RESERVED)?.strip_prefix("_parameter_")?.parse().ok()
 }

@@ -8,6 +8,7 @@
 
 use super::ast::{ReleaseClause, candidate_of, marked};
 use crate::catalog::RESERVED;
+use crate::dialect::markers::parameter_of;
 use crate::refusal::Refusal;
 
 /// A text in which each marker is replaced by the release as written.
@@ -20,8 +21,10 @@ pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> Strin
         let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
         let number = marked(&name[..end]).or(candidate_of(&name[..end]));
         let release = number.and_then(|n| releases.get(n));
+        let parameter = parameter_of(&name[..end]).map(|n| format!("${n}"));
         let subquery = name[RESERVED.len()..].starts_with("_inner_");
         let other = if subquery { "a column of the subquery" } else { "a release" };
+        let other = parameter.as_deref().unwrap_or(other);
         text.push_str(release.map_or(other, |r| r.text.as_str()));
         rest = &name[end..];
         // A column of a hidden table is hidden, too.
@@ -78,6 +81,7 @@ mod tests {
         assert_eq!(told("__hushql_release_7(x"), "a release");
         assert_eq!(told("nothing (of ours)"), "nothing (of ours)");
         assert_eq!(told("__hushql_release_0"), "p");
+        assert_eq!(told("t.x > __hushql_parameter_2()"), "t.x > $2");
         // The text once contained "a release.a release".
         let compared = "t.id = __hushql_inner_3.__hushql_inner_3_0 AND t.x > 1";
         assert_eq!(told(compared), "t.id = a column of the subquery AND t.x > 1");

@@ -24,12 +24,16 @@ mod asked;
 mod ast;
 mod budget_clauses;
 mod calendar_calls;
+mod choice_clauses;
 pub(crate) mod clauses;
 mod consistent;
 mod copy;
 mod copy_format;
+mod date_patterns;
 mod declaration;
 mod declare;
+mod distinct_from;
+mod distinct_on;
 mod domain_query;
 pub(crate) mod error;
 mod fresh;
@@ -38,16 +42,20 @@ mod headings;
 mod histogram;
 mod implied;
 mod literal;
+mod literal_condition;
 mod lower;
 mod markers;
 mod markers_as_written;
 mod mode;
 mod named_candidates;
+mod number_of_rows;
 mod parameters;
 mod parser;
 mod partition;
 mod password;
 mod pivot;
+mod postgres_names;
+mod postgres_spelling;
 mod power;
 pub(crate) mod query_syntax;
 mod reference;
@@ -112,6 +120,8 @@ pub use value::Value;
 pub(crate) use value::decimal;
 
 pub(crate) use domain_query::magnitude_name;
+pub(crate) use literal_condition::{NoRow, no_row};
+pub(crate) use markers::{parameter_marker, parameter_of};
 pub(crate) use markers_as_written::{hiding_markers, in_releases_words};
 pub(crate) use thresholded::thresholded;
 pub(crate) use view::view_query;
@@ -151,7 +161,22 @@ pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement
     let tokens = significant(tokens(text)?)?;
     size.check_bytes(text.len().saturating_add(bytes_of_values(&tokens, values)))?;
     size.check_tokens(&tokens)?;
-    // The parser of a debug build uses 40 KiB of stack for each level of brackets.
-    stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens, values))
-        .map(|statement| statement.with_text(text))
+    with_room(|| statement::parse(text, tokens, values)).map(|read| read.with_text(text))
+}
+
+/// Reads one statement before its parameters have values. Each parameter becomes a call of a
+/// function that represents it.
+///
+/// # Errors
+/// See [`parse_within`]. Also a refusal if a clause of the dialect contains a parameter.
+pub(crate) fn parse_unvalued(text: &str, size: &Size) -> Result<Statement, DialectError> {
+    size.check_bytes(text.len())?;
+    let tokens = significant(tokens(text)?)?;
+    size.check_tokens(&tokens)?;
+    with_room(|| statement::parse_unvalued(text, tokens)).map(|read| read.with_text(text))
+}
+
+/// Runs the parser. In a debug build it uses 40 KiB of stack for each level of brackets.
+fn with_room<T>(parse: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(4 << 20, 16 << 20, parse)
 }

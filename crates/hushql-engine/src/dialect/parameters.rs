@@ -8,10 +8,11 @@
 
 use num_traits::{One, Signed};
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 use super::ast::{GroupStrategy, MechanismName, Parameters};
-use super::literal::named_literals;
-use crate::dialect::clauses::{Options, error};
+use super::literal::{literal, named_literals, remaining_literals};
+use crate::dialect::clauses::{Options, error, word_at};
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rational, Rho, decimal_text, parse_decimal};
 use crate::refusal::nearest;
@@ -21,8 +22,37 @@ pub(super) fn mechanism_parameters(
     parser: &mut Parser,
     mechanism: MechanismName,
 ) -> Result<Parameters, ParserError> {
+    let named = named_literals(parser, &format!("{mechanism}(eps=1)"))?;
+    checked(parser, named)
+}
+
+/// The parameters after the operand of a mechanism that is called like a function, up to the
+/// closing parenthesis. The first one is ε if it has no name.
+pub(super) fn called_parameters(
+    parser: &mut Parser,
+    mechanism: MechanismName,
+) -> Result<Parameters, ParserError> {
+    if parser.consume_token(&Token::RParen) {
+        return Ok(Parameters::default());
+    }
+    parser.expect_token(&Token::Comma)?;
+    let example = format!("{mechanism}(COUNT(*), 1)");
+    let is_named = word_at(parser, 0).is_some();
+    let mut named = Vec::new();
+    if !is_named {
+        named.push(("eps".to_owned(), literal(parser)?));
+        if parser.consume_token(&Token::RParen) {
+            return checked(parser, named);
+        }
+        parser.expect_token(&Token::Comma)?;
+    }
+    named.extend(remaining_literals(parser, &example)?);
+    checked(parser, named)
+}
+
+fn checked(parser: &Parser, named: Vec<(String, Literal)>) -> Result<Parameters, ParserError> {
     let mut parameters = Parameters::default();
-    for (name, value) in named_literals(parser, &format!("{mechanism}(eps=1)"))? {
+    for (name, value) in named {
         let problem = match name.as_str() {
             "monotonic" => match value {
                 Literal::Boolean(b) => give(&mut parameters.monotonic, b),

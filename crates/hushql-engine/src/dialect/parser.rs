@@ -2,9 +2,8 @@
 //!
 //! A [`Dialect`] whose `parse_prefix` hook reads `LAPLACE(eps=1) COUNT(*)` as an expression, and
 //! whose infix hook reads `GROUP BY x KEYS (…)`. Each becomes a call of a reserved function; its
-//! number is the position of the clause in [`Clauses`]. The infix hook also reads
-//! `IS [NOT] DISTINCT FROM`: sqlparser would take all the rest of the condition as its operand.
-//! Upstream: docs/upstream.md, 20. Delete that part when sqlparser has its pull request 2436.
+//! number is the position of the clause in [`Clauses`]. A mechanism may also be called like a
+//! function, `laplace(count(*), 1)`, for tools that parse what they send.
 
 use std::cell::{Cell, RefCell};
 
@@ -16,22 +15,22 @@ use sqlparser::tokenizer::Token;
 
 use super::aggregate::aggregate;
 use super::ast::{
-    AggregateCall, AggregateName, CandidatesClause, KeysClause, MechanismName, Operand, Parameters,
-    PriorClause, ReleaseClause, SelectionClause, Selector, marker,
+    AggregateName, KeysClause, MechanismName, Operand, Parameters, ReleaseClause, marker,
 };
+use super::choice_clauses::{SelectionParts, aggregate_of, name_of, selection};
 use super::consistent::consistent_sets;
+use super::distinct_from::distinct_from;
 use super::fresh::{marked_fresh, starts_fresh};
 use super::histogram::{
     Histogram, bare_count, counted, histogram, marked_histogram, starts_histogram,
 };
-use super::literal::{literal, literal_list};
+use super::literal::literal_list;
 use super::mode::{mode, starts_mode};
-use super::parameters::{mechanism_parameters, options};
+use super::parameters::{called_parameters, mechanism_parameters, options};
 use super::power;
 use super::value::Value;
 use crate::dialect::clauses::{
-    Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word,
-    word_at,
+    Clauses, call, error, expect_word, folded, keys_marker, options_marker, word_at,
 };
 
 /// The dialect: standard SQL with the parser's hooks.
@@ -42,6 +41,8 @@ pub(crate) struct HushDialect {
     attempts: Cell<usize>,
     /// The values of a query's parameters.
     pub(super) values: Vec<Value>,
+    /// True if the parameters of a query have no values yet.
+    pub(super) is_unvalued: bool,
 }
 
 impl Dialect for HushDialect {
@@ -68,6 +69,13 @@ impl Dialect for HushDialect {
         true
     }
 
+    fn supports_string_escape_constant(&self) -> bool {
+        true
+    }
+    fn supports_array_typedef_with_brackets(&self) -> bool {
+        true
+    }
+
     fn supports_group_by_expr(&self) -> bool {
         true
     }
@@ -86,6 +94,9 @@ impl Dialect for HushDialect {
         }
         if let Some(head) = release_head(parser) {
             return Some(self.release(parser, &head));
+        }
+        if let Some(mechanism) = called_mechanism(parser) {
+            return Some(self.called(parser, mechanism));
         }
         if let Some(message) = half_a_selector(parser) {
             return Some(error(parser, &message));
@@ -131,41 +142,6 @@ impl Dialect for HushDialect {
     }
 }
 
-/// `IS [NOT] DISTINCT FROM`.
-struct DistinctFrom {
-    negated: bool,
-}
-
-/// `IS [NOT] DISTINCT FROM`, if it comes next. Looks ahead without consuming.
-fn distinct_from(parser: &Parser) -> Option<DistinctFrom> {
-    let keyword = |n| word_at(parser, n).map(|word| word.keyword);
-    let negated = keyword(1) == Some(Keyword::NOT);
-    let rest = 1 + usize::from(negated);
-    let words = [keyword(0), keyword(rest), keyword(rest + 1)];
-    (words == [Keyword::IS, Keyword::DISTINCT, Keyword::FROM].map(Some))
-        .then_some(DistinctFrom { negated })
-}
-
-impl DistinctFrom {
-    /// Reads the words and the right operand, which ends before AND, OR and the next IS.
-    fn operand(
-        &self,
-        parser: &mut Parser,
-        left: &Expr,
-        precedence: u8,
-    ) -> Result<Expr, ParserError> {
-        for _ in 0..3 + usize::from(self.negated) {
-            parser.next_token();
-        }
-        let right = Box::new(parser.parse_subexpr(precedence)?);
-        let left = Box::new(left.clone());
-        Ok(match self.negated {
-            true => Expr::IsNotDistinctFrom(left, right),
-            false => Expr::IsDistinctFrom(left, right),
-        })
-    }
-}
-
 /// The beginning of a release.
 struct ReleaseHead {
     selector: Option<&'static str>,
@@ -198,6 +174,21 @@ fn release_head(parser: &Parser) -> Option<ReleaseHead> {
         && matches!(parser.peek_nth_token(words + 3).token, Token::Eq | Token::RArrow);
     let release = selector.is_some() || named || followed_by_operand(parser, words + 1);
     release.then_some(ReleaseHead { selector, count, words, mechanism })
+}
+
+/// The mechanism, if a call of one around an aggregate comes next: `laplace(count(*), 1)`. Looks
+/// ahead without consuming.
+fn called_mechanism(parser: &Parser) -> Option<MechanismName> {
+    let mechanism = MechanismName::parse(&word_at(parser, 0)?.value)?;
+    let opens = |n: usize| parser.peek_nth_token(n).token == Token::LParen;
+    let operand = word_at(parser, 2)?;
+    let is_aggregate = opens(3) && AggregateName::parse(&operand.value).is_some();
+    let is_other = opens(3)
+        && ["mode", "histogram", "count_if", "countif", "percentile_cont"]
+            .iter()
+            .any(|name| operand.value.eq_ignore_ascii_case(name));
+    let is_response = mechanism == MechanismName::RandomizedResponse;
+    (opens(1) && (is_aggregate || is_other || is_response)).then_some(mechanism)
 }
 
 /// The error for TOP or BOTTOM before either a number or a mechanism, but not both. Such a call has
@@ -271,7 +262,12 @@ fn starts_keys(parser: &Parser) -> bool {
 impl Default for HushDialect {
     /// The dialect for a short text.
     fn default() -> Self {
-        Self { clauses: RefCell::default(), attempts: Cell::new(100_000), values: Vec::new() }
+        Self {
+            clauses: RefCell::default(),
+            attempts: Cell::new(100_000),
+            values: Vec::new(),
+            is_unvalued: false,
+        }
     }
 }
 
@@ -292,6 +288,11 @@ impl HushDialect {
         Self { values: values.to_vec(), ..self }
     }
 
+    /// The same dialect for a query whose parameters have no values yet.
+    pub(super) fn without_values(self) -> Self {
+        Self { is_unvalued: true, ..self }
+    }
+
     /// True if the parser began too many expressions and gave up.
     pub(super) fn is_exhausted(&self) -> bool {
         self.attempts.get() == 0
@@ -302,6 +303,8 @@ impl HushDialect {
         let before = self.clauses.borrow().releases.len();
         let release = if let Some(head) = release_head(parser) {
             self.release(parser, &head)?
+        } else if let Some(mechanism) = called_mechanism(parser) {
+            self.called(parser, mechanism)?
         } else if starts_mode(parser) {
             self.bare_mode(parser)?
         } else if starts_histogram(parser) {
@@ -336,58 +339,95 @@ impl HushDialect {
             let n = self.add(head.mechanism, parameters, operand, "count".to_owned());
             return Ok(marked_histogram(class, aggregate_marker(n, arguments, filter, false)));
         }
-        let is_mode = head.selector.is_none() && starts_mode(parser);
-        let (operand, arguments, filter, text) = match head.selector {
-            None if is_mode => mode(parser)?,
-            None if head.mechanism == MechanismName::RandomizedResponse => {
-                let at = parser.peek_token().span.start;
-                // Reads a qualified column or the like, but no operator.
-                let tightest = self.prec_value(sqlparser::dialect::Precedence::Period);
-                let column = parser.parse_subexpr(tightest)?;
-                if let Some(aggregate) = aggregate_of(&column) {
-                    let how = format!(
-                        "RANDOMIZED_RESPONSE releases one value of each row, and {aggregate} combines many rows: write LAPLACE(eps=1) {aggregate}"
-                    );
-                    return Err(ParserError::ParserError(format!("{how}{at}")));
-                }
-                let text = name_of(&column);
-                (Operand::Response, vec![column], None, text)
+        let read = match head.selector {
+            None => self.operand(parser, head.mechanism)?,
+            Some(name) => {
+                // The target ends before IN.
+                let tighter = self.prec_value(sqlparser::dialect::Precedence::Between);
+                (selection(parser, (name, head.count.as_deref()), tighter)?, false)
             }
-            None => {
-                let at = parser.peek_token().span.start;
-                let mechanism = head.mechanism;
-                let expected = match mechanism {
-                    MechanismName::Exponential
-                    | MechanismName::GeneralizedExponential
-                    | MechanismName::PermuteAndFlip
-                    | MechanismName::NoisyMax => format!(
-                        "ARGMAX before {mechanism}, or a choice after it, such as MEDIAN(x)"
-                    ),
-                    MechanismName::Laplace
-                    | MechanismName::Gaussian
-                    | MechanismName::Auto
-                    | MechanismName::RandomizedResponse
-                    | MechanismName::Default => {
-                        format!("an aggregate after {mechanism}, such as COUNT(*)")
-                    }
-                };
-                let (call, argument, filter, text) = aggregate(parser, &expected)?;
-                if call.function == AggregateName::Revenue {
-                    let how = "REVENUE scores a price: ARGMAX EXPONENTIAL(eps=1) price IN (1, 2) BY REVENUE(bid, price)";
-                    return Err(ParserError::ParserError(format!("{how}{at}")));
-                }
-                (Operand::Aggregate(call), argument, filter, text)
-            }
-            Some(name) => selection(parser, name, head.count.as_deref())?,
         };
+        Ok(self.marked(head.mechanism, parameters, read))
+    }
+
+    /// `laplace(count(*), 1)`: a mechanism with its operand and its parameters as a call.
+    fn called(&self, parser: &mut Parser, mechanism: MechanismName) -> Result<Expr, ParserError> {
+        parser.next_token();
+        parser.expect_token(&Token::LParen)?;
+        if starts_histogram(parser) {
+            let Histogram { class, filter } = histogram(parser)?;
+            let parameters = called_parameters(parser, mechanism)?;
+            let (operand, arguments) = counted();
+            let n = self.add(mechanism, parameters, operand, "count".to_owned());
+            return Ok(marked_histogram(class, aggregate_marker(n, arguments, filter, false)));
+        }
+        let read = self.operand(parser, mechanism)?;
+        let parameters = called_parameters(parser, mechanism)?;
+        Ok(self.marked(mechanism, parameters, read))
+    }
+
+    /// What a mechanism without a selector releases, and whether it is a MODE.
+    fn operand(
+        &self,
+        parser: &mut Parser,
+        mechanism: MechanismName,
+    ) -> Result<(SelectionParts, bool), ParserError> {
+        if starts_mode(parser) {
+            return Ok((mode(parser)?, true));
+        }
+        let at = parser.peek_token().span.start;
+        if mechanism == MechanismName::RandomizedResponse {
+            // Reads a qualified column or the like, but no operator.
+            let tightest = self.prec_value(sqlparser::dialect::Precedence::Period);
+            let column = parser.parse_subexpr(tightest)?;
+            if let Some(aggregate) = aggregate_of(&column) {
+                let how = format!(
+                    "RANDOMIZED_RESPONSE releases one value of each row, and {aggregate} combines many rows: write LAPLACE(eps=1) {aggregate}"
+                );
+                return Err(ParserError::ParserError(format!("{how}{at}")));
+            }
+            let text = name_of(&column);
+            return Ok(((Operand::Response, vec![column], None, text), false));
+        }
+        let expected = match mechanism {
+            MechanismName::Exponential
+            | MechanismName::GeneralizedExponential
+            | MechanismName::PermuteAndFlip
+            | MechanismName::NoisyMax => {
+                format!("ARGMAX before {mechanism}, or a choice after it, such as MEDIAN(x)")
+            }
+            MechanismName::Laplace
+            | MechanismName::Gaussian
+            | MechanismName::Auto
+            | MechanismName::RandomizedResponse
+            | MechanismName::Default => {
+                format!("an aggregate after {mechanism}, such as COUNT(*)")
+            }
+        };
+        let (call, argument, filter, text) = aggregate(parser, &expected)?;
+        if call.function == AggregateName::Revenue {
+            let how = "REVENUE scores a price: ARGMAX EXPONENTIAL(eps=1) price IN (1, 2) BY REVENUE(bid, price)";
+            return Err(ParserError::ParserError(format!("{how}{at}")));
+        }
+        Ok(((Operand::Aggregate(call), argument, filter, text), false))
+    }
+
+    /// Adds a release, and returns its marker.
+    fn marked(
+        &self,
+        mechanism: MechanismName,
+        parameters: Parameters,
+        (parts, is_mode): (SelectionParts, bool),
+    ) -> Expr {
+        let (operand, arguments, filter, text) = parts;
         let distinct = match &operand {
             Operand::Aggregate(call) => call.distinct,
             Operand::Selection(selection) => selection.score.distinct,
             Operand::Response => false,
         };
-        let n = self.add(head.mechanism, parameters, operand, text);
+        let n = self.add(mechanism, parameters, operand, text);
         self.clauses.borrow_mut().modes.extend(is_mode.then_some(n));
-        Ok(aggregate_marker(n, arguments, filter, distinct))
+        aggregate_marker(n, arguments, filter, distinct)
     }
 
     /// A MODE without a mechanism.
@@ -459,100 +499,6 @@ pub(super) fn aggregate_marker(
     expr
 }
 
-type SelectionParts = (Operand, Vec<Expr>, Option<Box<Expr>>, String);
-
-/// `status [IN (…)] [BY score] [PRIOR …]` after the mechanism.
-fn selection(
-    parser: &mut Parser,
-    name: &str,
-    count: Option<&str>,
-) -> Result<SelectionParts, ParserError> {
-    let count = match count.map(str::parse::<u64>) {
-        Some(Ok(0) | Err(_)) => {
-            return error(parser, &format!("{name} takes a whole number of at least 1"));
-        }
-        Some(Ok(k)) => k,
-        None => 1,
-    };
-    let selector = match name {
-        "ARGMAX" => Selector::ArgMax,
-        "ARGMIN" => Selector::ArgMin,
-        "TOP" => Selector::Top(count),
-        _ => Selector::Bottom(count),
-    };
-    let binds_tighter_than_in = parser.dialect_precedence_between();
-    let at = parser.peek_token().span.start;
-    let target = parser.parse_subexpr(binds_tighter_than_in)?;
-    if let Some(aggregate) = aggregate_of(&target) {
-        let how = format!(
-            "{selector} chooses among candidates; {aggregate} is one number: LAPLACE(eps=1) {aggregate}"
-        );
-        return Err(ParserError::ParserError(format!("{how}{at}")));
-    }
-    let candidates = candidates(parser)?;
-    let text = name_of(&target);
-    let mut arguments = vec![target];
-    let (score, filter, by) = if parser.parse_keyword(Keyword::BY) {
-        let (score, argument, filter, by) =
-            aggregate(parser, "an aggregate after BY, such as COUNT(*)")?;
-        arguments.extend(argument);
-        let arguments = by.find('(').map_or("", |at| &by[at..]);
-        (score.clone(), filter, format!("{}{arguments}", score.function))
-    } else {
-        arguments.push(number("1"));
-        (AggregateCall::count_star(), None, "COUNT(*)".to_owned())
-    };
-    let prior = prior(parser)?;
-    if prior.is_some() && word_at(parser, 0).is_some_and(|w| w.keyword == Keyword::BY) {
-        return error(parser, "write PRIOR after BY");
-    }
-    let selection = SelectionClause { selector, candidates, named: false, score, by, prior };
-    Ok((Operand::Selection(Box::new(selection)), arguments, filter, text))
-}
-
-/// `IN (…)` or `IN RANGE(lo, hi [, step])`, if it comes next.
-fn candidates(parser: &mut Parser) -> Result<Option<CandidatesClause>, ParserError> {
-    if !parser.parse_keyword(Keyword::IN) {
-        return Ok(None);
-    }
-    if !take_word(parser, "range") {
-        return Ok(Some(CandidatesClause::List(literal_list(parser)?)));
-    }
-    parser.expect_token(&Token::LParen)?;
-    let lo = literal(parser)?;
-    parser.expect_token(&Token::Comma)?;
-    let hi = literal(parser)?;
-    let step = match parser.consume_token(&Token::Comma) {
-        true => Some(literal(parser)?),
-        false => None,
-    };
-    parser.expect_token(&Token::RParen)?;
-    Ok(Some(CandidatesClause::Range { lo, hi, step }))
-}
-
-/// `PRIOR table(key, weight)` or `PRIOR LOG_UNIFORM`, if it comes next.
-fn prior(parser: &mut Parser) -> Result<Option<PriorClause>, ParserError> {
-    let starts = word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("prior"));
-    let log = word_at(parser, 1).is_some_and(|w| w.value.eq_ignore_ascii_case("log_uniform"));
-    let table = parser.peek_nth_token(2).token == Token::LParen
-        && matches!(parser.peek_nth_token(1).token, Token::Word(_));
-    if !starts || !(log || table) {
-        return Ok(None);
-    }
-    parser.next_token();
-    if log {
-        parser.next_token();
-        return Ok(Some(PriorClause::LogUniform));
-    }
-    let table = folded(&parser.parse_identifier()?);
-    parser.expect_token(&Token::LParen)?;
-    let key = folded(&parser.parse_identifier()?);
-    parser.expect_token(&Token::Comma)?;
-    let weight = folded(&parser.parse_identifier()?);
-    parser.expect_token(&Token::RParen)?;
-    Ok(Some(PriorClause::Table { table, key, weight }))
-}
-
 pub(crate) fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
     if parser.parse_keyword(Keyword::TABLE) {
         let table = folded(&parser.parse_identifier()?);
@@ -566,33 +512,4 @@ pub(crate) fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
         return Ok(KeysClause::Domain);
     }
     Ok(KeysClause::List(literal_list(parser)?))
-}
-
-/// An operand as text. For a bare name, the name of its column.
-fn name_of(operand: &Expr) -> String {
-    match operand {
-        Expr::Identifier(ident) => folded(ident),
-        other => other.to_string(),
-    }
-}
-
-/// The operand, if it is an aggregate instead of a column.
-fn aggregate_of(operand: &Expr) -> Option<&Expr> {
-    match operand {
-        Expr::Function(call) if call.over.is_none() => {
-            AggregateName::parse(&call.name.to_string()).map(|_| operand)
-        }
-        _ => None,
-    }
-}
-
-/// The precedence of IN, which ends a selection's target.
-trait BetweenPrecedence {
-    fn dialect_precedence_between(&self) -> u8;
-}
-
-impl BetweenPrecedence for Parser<'_> {
-    fn dialect_precedence_between(&self) -> u8 {
-        HushDialect::default().prec_value(sqlparser::dialect::Precedence::Between)
-    }
 }

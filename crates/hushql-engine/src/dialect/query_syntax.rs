@@ -1,5 +1,7 @@
 //! Queries, and parts that several kinds of statements share.
 
+use std::ops::ControlFlow;
+
 use sqlparser::ast as sql;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -7,13 +9,17 @@ use sqlparser::tokenizer::Token;
 use super::consistent::is_mark;
 use crate::dialect::ast::QueryStatement;
 use crate::dialect::clauses::{Clauses, numbered};
+use crate::dialect::distinct_on::spell_out_distinct_on;
 use crate::dialect::error::DialectError;
 use crate::dialect::headings::headings;
-use crate::dialect::lower::lower;
+use crate::dialect::lower::{is_limited, lower};
 use crate::dialect::markers_as_written::hiding_markers;
+use crate::dialect::number_of_rows::respell_rows;
 use crate::dialect::parser::HushDialect;
+use crate::dialect::postgres_names::postgres_names;
+use crate::dialect::postgres_spelling::respell_postgres;
 use crate::dialect::twice::name_repeated;
-use crate::dialect::value::{Value, substitute};
+use crate::dialect::value::{Value, mark_parameters, substitute};
 
 /// The deepest nesting of expressions and queries.
 pub(crate) const RECURSION_LIMIT: usize = 50;
@@ -31,19 +37,40 @@ pub(crate) fn query(
     parser: &mut Parser,
     dialect: &HushDialect,
 ) -> Result<QueryStatement, DialectError> {
-    let tree = parsed(parser, dialect)?;
+    let tree = parser.parse_query()?;
+    let names = postgres_names(&tree, &dialect.clauses.borrow().releases);
+    let tree = valued(tree, dialect)?;
     let headings = headings(&tree);
-    let (tree, clauses) = lowered_tree(tree, dialect)?;
+    let clauses = dialect.clauses.take();
+    let other = limits_a_subquery(&tree).then(|| (tree.clone(), clauses.clone()));
+    let (tree, clauses) = lowered_tree(tree, clauses, false)?;
     let null_values = dialect.values.contains(&Value::Null);
-    let Clauses { releases, .. } = clauses;
-    Ok(QueryStatement {
+    let statement = |tree, clauses: Clauses| QueryStatement {
         tree,
-        releases,
+        releases: clauses.releases,
         range_of: None,
         null_values,
-        headings,
+        headings: headings.clone(),
+        names: names.clone(),
+        limited: None,
         text: String::new(),
-    })
+    };
+    let limited = other.and_then(|(tree, clauses)| lowered_tree(tree, clauses, true).ok());
+    let limited = limited.map(|(tree, clauses)| Box::new(statement(tree, clauses)));
+    Ok(QueryStatement { limited, ..statement(tree, clauses) })
+}
+
+/// Whether a subquery in FROM has a LIMIT.
+fn limits_a_subquery(tree: &sql::Query) -> bool {
+    struct Limited;
+    impl sql::Visitor for Limited {
+        type Break = ();
+
+        fn pre_visit_table_factor(&mut self, factor: &sql::TableFactor) -> ControlFlow<()> {
+            if is_limited(factor) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    sql::Visit::visit(tree, &mut Limited).is_break()
 }
 
 /// A query as plain SQL, and the dialect's own clauses in it.
@@ -51,14 +78,18 @@ pub(crate) fn lowered(
     parser: &mut Parser,
     dialect: &HushDialect,
 ) -> Result<(Box<sql::Query>, Clauses), DialectError> {
-    let tree = parsed(parser, dialect)?;
-    lowered_tree(tree, dialect)
+    let tree = valued(parser.parse_query()?, dialect)?;
+    lowered_tree(tree, dialect.clauses.take(), false)
 }
 
 /// A query as it is written, with values in place of its parameters.
-fn parsed(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>, DialectError> {
-    let mut tree = parser.parse_query()?;
-    if !dialect.values.is_empty() {
+fn valued(
+    mut tree: Box<sql::Query>,
+    dialect: &HushDialect,
+) -> Result<Box<sql::Query>, DialectError> {
+    if dialect.is_unvalued {
+        mark_parameters(&mut tree)?;
+    } else if !dialect.values.is_empty() {
         substitute(&mut tree, &dialect.values)?;
     }
     name_repeated(&mut tree);
@@ -67,10 +98,13 @@ fn parsed(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>,
 
 fn lowered_tree(
     mut tree: Box<sql::Query>,
-    dialect: &HushDialect,
+    mut clauses: Clauses,
+    frees_limited: bool,
 ) -> Result<(Box<sql::Query>, Clauses), DialectError> {
-    let mut clauses = dialect.clauses.take();
-    lower(&mut tree, &mut clauses).map_err(|error| match error {
+    respell_rows(&mut tree);
+    respell_postgres(&mut tree);
+    spell_out_distinct_on(&mut tree);
+    lower(&mut tree, &mut clauses, frees_limited).map_err(|error| match error {
         DialectError::Refused(refusal) => hiding_markers(&refusal, &clauses.releases).into(),
         syntax => syntax,
     })?;
@@ -84,22 +118,20 @@ pub(crate) fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
         if let sql::Expr::Function(function) = e {
             let name = function.name.to_string();
             if numbered(&name, "_keys_").is_some() {
-                return std::ops::ControlFlow::Break("write KEYS after a column of GROUP BY");
+                return ControlFlow::Break("write KEYS after a column of GROUP BY");
             }
             if is_mark(&name) {
-                return std::ops::ControlFlow::Break("write ROLLUP (…) CONSISTENT in GROUP BY");
+                return ControlFlow::Break("write ROLLUP (…) CONSISTENT in GROUP BY");
             }
             if numbered(&name, "_options_").is_some() {
-                return std::ops::ControlFlow::Break(
-                    "write WITH DIFFERENTIAL_PRIVACY directly after SELECT",
-                );
+                return ControlFlow::Break("write WITH DIFFERENTIAL_PRIVACY directly after SELECT");
             }
         }
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
     });
     match found {
-        std::ops::ControlFlow::Break(message) => Err(DialectError::syntax(message, None)),
-        std::ops::ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(message) => Err(DialectError::syntax(message, None)),
+        ControlFlow::Continue(()) => Ok(()),
     }
 }
 

@@ -13,7 +13,7 @@
 //! FROM t SELECT x                                    SELECT x FROM t
 //! x ^ 2                                              power(CAST(x AS DOUBLE), CAST(2 AS DOUBLE))
 //! (a, b) = (1, 2), (a, b) >= (1, 2)                  (a = 1 AND b = 2), (a > 1 OR a = 1 AND b >= 2)
-//! public.t, public.t.x                               t, t.x
+//! public.t, public.t.x, hushql.public.t               t, t.x, t
 //! ```
 
 use std::ops::ControlFlow;
@@ -26,12 +26,16 @@ use sqlparser::ast::{
 
 use super::calendar_calls::{calendar_call, either};
 use super::pivot::without_pivots;
+use super::date_patterns::without_pattern;
 use super::power;
 use super::row_values::by_parts;
 use crate::dialect::error::DialectError;
 
 /// The schema of every table, for tools that write a schema.
 const SCHEMA: &str = "public";
+
+/// The database of every table, for tools that write that as well.
+const DATABASE: &str = "hushql";
 
 /// Respells every call and every table of a query.
 ///
@@ -50,7 +54,7 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
                 *expr = other;
             }
         }
-        if let Some(call) = calendar_call(expr) {
+        if let Some(call) = calendar_call(expr).or_else(|| without_pattern(expr)) {
             *expr = call;
         }
         if let Some(power) = power::power(expr) {
@@ -76,6 +80,13 @@ fn without_schema(query: &mut Query) {
     let _ = Visit::visit(query, &mut ctes);
     let is_free = |name: &Ident| !ctes.0.iter().any(|cte| cte.eq_ignore_ascii_case(&name.value));
     let _: ControlFlow<()> = visit_relations_mut(query, |name| {
+        if let [ObjectNamePart::Identifier(database), ObjectNamePart::Identifier(schema), _] =
+            &*name.0
+            && is_named(database, DATABASE)
+            && is_schema(schema)
+        {
+            name.0.remove(0);
+        }
         if let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)] = &*name.0
             && is_schema(schema)
             && is_free(table)
@@ -85,6 +96,13 @@ fn without_schema(query: &mut Query) {
         ControlFlow::Continue(())
     });
     let _: ControlFlow<()> = visit_expressions_mut(query, |expr| {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let [database, schema, _, _] = parts.as_slice()
+            && is_named(database, DATABASE)
+            && is_schema(schema)
+        {
+            parts.remove(0);
+        }
         if let Expr::CompoundIdentifier(parts) = expr
             && let [schema, table, _] = parts.as_slice()
             && is_schema(schema)
@@ -97,9 +115,13 @@ fn without_schema(query: &mut Query) {
 }
 
 fn is_schema(name: &Ident) -> bool {
+    is_named(name, SCHEMA)
+}
+
+fn is_named(name: &Ident, expected: &str) -> bool {
     match name.quote_style {
-        Some(_) => name.value == SCHEMA,
-        None => name.value.eq_ignore_ascii_case(SCHEMA),
+        Some(_) => name.value == expected,
+        None => name.value.eq_ignore_ascii_case(expected),
     }
 }
 
@@ -271,6 +293,7 @@ mod tests {
             ("SELECT 1 FROM public.t", "SELECT 1 FROM t"),
             ("SELECT 1 FROM \"public\".\"T\" AS x", "SELECT 1 FROM \"T\" AS x"),
             ("SELECT PUBLIC.t.a FROM Public.t", "SELECT t.a FROM t"),
+            ("SELECT hushql.public.t.a FROM \"hushql\".\"public\".t", "SELECT t.a FROM t"),
             (
                 "SELECT 1 FROM t WHERE a IN (SELECT b FROM public.u)",
                 "SELECT 1 FROM t WHERE a IN (SELECT b FROM u)",

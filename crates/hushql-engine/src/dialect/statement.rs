@@ -21,8 +21,7 @@ use crate::dialect::query_syntax::{RECURSION_LIMIT, ended, name, query};
 use crate::refusal::{Reason, Refusal};
 
 /// SQL statements that no session runs. Any other unknown first word is a misspelling.
-const OTHER_STATEMENTS: [&str; 36] = [
-    "table",
+const OTHER_STATEMENTS: [&str; 35] = [
     "from",
     "insert",
     "update",
@@ -67,12 +66,30 @@ pub(super) fn parse(
     tokens: Vec<TokenWithSpan>,
     values: &[Value],
 ) -> Result<Statement, DialectError> {
-    let first = first_word(&tokens);
     let dialect = HushDialect::for_tokens(tokens.len()).with_values(values);
-    let mut parser = Parser::new(&dialect)
+    read(text, tokens, &dialect)
+}
+
+/// The same for a statement whose parameters have no values yet.
+pub(super) fn parse_unvalued(
+    text: &str,
+    tokens: Vec<TokenWithSpan>,
+) -> Result<Statement, DialectError> {
+    let dialect = HushDialect::for_tokens(tokens.len()).without_values();
+    read(text, tokens, &dialect)
+}
+
+fn read(
+    text: &str,
+    tokens: Vec<TokenWithSpan>,
+    dialect: &HushDialect,
+) -> Result<Statement, DialectError> {
+    let first = first_word(&tokens);
+    let tokens = if first == "table" { every_row(tokens) } else { tokens };
+    let mut parser = Parser::new(dialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);
-    let statement = statement(text, &mut parser, &first, &dialect);
+    let statement = statement(text, &mut parser, &first, dialect);
     // A result counts only if the text was read to its end.
     if dialect.is_exhausted() {
         return Err(too_deep().into());
@@ -87,7 +104,9 @@ fn statement(
     dialect: &HushDialect,
 ) -> Result<Statement, DialectError> {
     let statement = match first {
-        "select" | "with" | "(" | "values" | "from" => Statement::Query(query(parser, dialect)?),
+        "select" | "with" | "(" | "values" | "from" | "table" => {
+            Statement::Query(query(parser, dialect)?)
+        }
         "analyze" if asks_for_domain(parser) => Statement::Query(domain_query(parser)?),
         "explain" => explain(parser, dialect)?,
         "copy" if copies(parser) => copy(parser, dialect)?,
@@ -110,6 +129,15 @@ fn statement(
     while parser.consume_token(&Token::SemiColon) {}
     ended(parser)?;
     Ok(statement)
+}
+
+/// `TABLE t …` as `SELECT * FROM t …`. The parser would lose what follows the name.
+fn every_row(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if let Some(span) = tokens.first().map(|token| token.span) {
+        let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+        tokens.splice(0..1, words.map(|token| TokenWithSpan { token, span }));
+    }
+    tokens
 }
 
 fn first_word(tokens: &[TokenWithSpan]) -> String {

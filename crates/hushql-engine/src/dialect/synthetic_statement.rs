@@ -115,14 +115,17 @@ pub(super) fn created(
         .into());
     }
     let null_values = dialect.values.contains(&Value::Null);
-    let (releases, headings) = (Vec::new(), Vec::new());
+    let (releases, headings, names) = (Vec::new(), Vec::new(), Vec::new());
+    let (range_of, text) = (None, String::new());
     let query = QueryStatement {
         tree,
         releases,
-        range_of: None,
+        range_of,
         null_values,
         headings,
-        text: String::new(),
+        names,
+        limited: None,
+        text,
     };
     let name_of = |found: &str| {
         Refusal::new(

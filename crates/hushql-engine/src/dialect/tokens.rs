@@ -11,8 +11,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
         .tokenize_with_location()?)
 }
 
-/// Drops white space, makes TOP an ordinary name, and ROLLUP too if CONSISTENT follows, and refuses
-/// the engine's reserved names.
+/// Drops white space, makes an escaped text a text, TOP an ordinary name, and ROLLUP too if
+/// CONSISTENT follows, and refuses the engine's reserved names.
 pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
     let mut kept = Vec::with_capacity(tokens.len());
     for mut token in tokens {
@@ -26,10 +26,14 @@ pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
                     word.keyword = sqlparser::keywords::Keyword::NoKeyword;
                 }
             }
+            // A text like any other: its escapes have been read.
+            Token::EscapedStringLiteral(text) => {
+                keep_ours(text, token.span.start)?;
+                token.token = Token::SingleQuotedString(std::mem::take(text));
+            }
             // sqlparser also accepts quoted strings as aliases.
             Token::SingleQuotedString(text)
             | Token::DoubleQuotedString(text)
-            | Token::EscapedStringLiteral(text)
             | Token::NationalStringLiteral(text)
             | Token::UnicodeStringLiteral(text)
             | Token::TripleSingleQuotedString(text)

@@ -16,9 +16,11 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::catalog::RESERVED;
-use crate::dialect::clauses::{number, numbered};
+use crate::dialect::clauses::{call, number, numbered};
 use crate::dialect::error::DialectError;
 use crate::dialect::literal::{IN_A_CLAUSE, Literal};
+use crate::dialect::markers::parameter_marker;
+use crate::dialect::number_of_rows::uncast;
 use crate::dialect::rollup_cube::written_keys;
 use crate::functions::DecimalLiteral;
 use crate::refusal::{Reason, Refusal};
@@ -233,7 +235,48 @@ pub(super) fn bytes_of_values(tokens: &[TokenWithSpan], values: &[Value]) -> usi
 /// where its value would decide more than a value: in a bound of a clause, or as a column of GROUP
 /// BY or ORDER BY.
 pub(super) fn substitute(tree: &mut sql::Query, values: &[Value]) -> Result<(), DialectError> {
-    let mut substitution = Substitution { values, used: BTreeSet::new() };
+    substituted(tree, Given::Values(values))
+}
+
+/// Replaces the parameters of a query by calls of the functions that represent them while nobody
+/// has given values. A number of rows, which has to be a literal, becomes 1.
+///
+/// # Errors
+/// As [`substitute`].
+pub(super) fn mark_parameters(tree: &mut sql::Query) -> Result<(), DialectError> {
+    substituted(tree, Given::Later)
+}
+
+/// What a query has in place of its parameters.
+#[derive(Clone, Copy)]
+enum Given<'a> {
+    Values(&'a [Value]),
+    /// Nothing yet: each parameter stays one.
+    Later,
+}
+
+impl Given<'_> {
+    /// The expression for a parameter, and the parameter's position.
+    fn expression(self, name: &str) -> Result<(usize, Expr), Refusal> {
+        match self {
+            Self::Values(values) => {
+                let (position, value) = replacement(name, values)?;
+                Ok((position, value.expression()?))
+            }
+            Self::Later => {
+                let position = position(name)?;
+                Ok((position, call(parameter_marker(position), Vec::new())))
+            }
+        }
+    }
+}
+
+fn substituted(tree: &mut sql::Query, given: Given<'_>) -> Result<(), DialectError> {
+    let values = match given {
+        Given::Values(values) => values,
+        Given::Later => &[],
+    };
+    let mut substitution = Substitution { given, used: BTreeSet::new() };
     if let ControlFlow::Break(refusal) = tree.visit(&mut substitution) {
         return Err(refusal.into());
     }
@@ -254,7 +297,7 @@ pub(super) fn substitute(tree: &mut sql::Query, values: &[Value]) -> Result<(), 
 
 /// Replaces the parameters that are expressions.
 struct Substitution<'a> {
-    values: &'a [Value],
+    given: Given<'a>,
     used: BTreeSet<usize>,
 }
 
@@ -262,6 +305,9 @@ impl VisitorMut for Substitution<'_> {
     type Break = Refusal;
 
     fn pre_visit_query(&mut self, query: &mut sql::Query) -> ControlFlow<Refusal> {
+        if let (Given::Later, Some(rows)) = (self.given, query.limit_clause.as_mut()) {
+            one_row(rows);
+        }
         match query.order_by.as_ref().map(|order_by| &order_by.kind) {
             Some(OrderByKind::Expressions(sorts)) => {
                 no_position(sorts.iter().map(|sort| &sort.expr), "ORDER BY")
@@ -280,22 +326,26 @@ impl VisitorMut for Substitution<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refusal> {
-        match expr {
-            Expr::Function(function) if has_named_parameter(function) => {
-                ControlFlow::Break(in_a_clause())
-            }
-            _ => ControlFlow::Continue(()),
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        if has_named_parameter(function) {
+            return ControlFlow::Break(in_a_clause());
         }
+        if matches!(self.given, Given::Later)
+            && let Some(unit) = unit(function)
+            && let Some(position) = parameter(unit).and_then(|name| position(name).ok())
+        {
+            self.used.insert(position);
+            *unit = Expr::Value(sql::Value::SingleQuotedString("day".to_owned()).into());
+        }
+        ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refusal> {
         let Some(name) = parameter(expr) else { return ControlFlow::Continue(()) };
-        let literal = replacement(name, self.values)
-            .and_then(|(position, value)| Ok((position, value.expression()?)));
-        match literal {
-            Ok((position, literal)) => {
+        match self.given.expression(name) {
+            Ok((position, given)) => {
                 self.used.insert(position);
-                *expr = literal;
+                *expr = given;
                 ControlFlow::Continue(())
             }
             Err(refusal) => ControlFlow::Break(refusal),
@@ -316,6 +366,34 @@ impl Visitor for Leftover {
         let message = format!("{name} stands where a text is written out, as after DATE or ESCAPE");
         let hint = format!("CAST({name} AS DATE) for DATE {name}; otherwise the text itself");
         ControlFlow::Break(Refusal::new(Reason::Parameter, name, message, hint))
+    }
+}
+
+/// The unit that a function of dates takes, which has to be a literal.
+fn unit(function: &mut sql::Function) -> Option<&mut Expr> {
+    let name = function.name.to_string().to_lowercase();
+    if !["date_trunc", "datetrunc", "date_part", "datepart", "date_diff"].contains(&name.as_str()) {
+        return None;
+    }
+    let sql::FunctionArguments::List(list) = &mut function.args else { return None };
+    match list.args.first_mut() {
+        Some(sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(first))) => Some(first),
+        _ => None,
+    }
+}
+
+/// Replaces the parameters of LIMIT and OFFSET by the number 1.
+fn one_row(clause: &mut sql::LimitClause) {
+    let rows = match clause {
+        sql::LimitClause::LimitOffset { limit, offset, limit_by: _ } => {
+            [limit.as_mut(), offset.as_mut().map(|offset| &mut offset.value)]
+        }
+        sql::LimitClause::OffsetCommaLimit { offset, limit } => [Some(offset), Some(limit)],
+    };
+    for rows in rows.into_iter().flatten() {
+        if parameter(uncast(rows)).is_some() {
+            *rows = number("1");
+        }
     }
 }
 
@@ -360,14 +438,19 @@ fn bare(item: &Expr) -> &Expr {
     }
 }
 
-/// The position of a parameter, and its value.
-fn replacement<'a>(name: &str, values: &'a [Value]) -> Result<(usize, &'a Value), Refusal> {
+/// The position of a parameter, from 1 on.
+fn position(name: &str) -> Result<usize, Refusal> {
     let digits = name.strip_prefix('$').filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
     let position = digits.and_then(|digits| digits.parse::<usize>().ok()).filter(|n| *n > 0);
-    let Some(position) = position else {
+    position.ok_or_else(|| {
         let message = format!("{name} is not a parameter; parameters are numbered from $1");
-        return Err(Refusal::new(Reason::Parameter, name, message, "$1, $2, …"));
-    };
+        Refusal::new(Reason::Parameter, name, message, "$1, $2, …")
+    })
+}
+
+/// The position of a parameter, and its value.
+fn replacement<'a>(name: &str, values: &'a [Value]) -> Result<(usize, &'a Value), Refusal> {
+    let position = position(name)?;
     match values.get(position - 1) {
         Some(value) => Ok((position, value)),
         None => Err(Refusal::new(

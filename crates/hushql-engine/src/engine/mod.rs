@@ -42,6 +42,7 @@ pub(crate) mod answer_files;
 mod attempts;
 mod bearer_token;
 pub(crate) mod builder;
+pub(crate) mod described;
 mod explained;
 pub(crate) mod forecast;
 pub(crate) mod log_in;
@@ -324,6 +325,7 @@ impl Engine {
             logged_in: None,
             declared_bounds: false,
             caps: ChargeCaps::default(),
+            postgres_names: false,
         }
     }
 }

@@ -30,7 +30,7 @@ use request::{Due, PaidBefore};
 use run::{Ran, ReadAsPublic};
 
 use crate::answer::Answer;
-use crate::dialect::{QueryStatement, Statement, parse_within};
+use crate::dialect::{QueryStatement, Statement, no_row, parse_within};
 use crate::engine::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::engine::stream::AnswerStream;
@@ -38,6 +38,7 @@ use crate::error::Error;
 use crate::exec::Planning;
 use crate::guard;
 use crate::instance::Inner;
+use crate::refusal::Reason;
 use crate::resources::Clock;
 
 mod analyze;
@@ -48,6 +49,7 @@ mod charge;
 mod charged_cells;
 pub(crate) mod choose;
 mod declared;
+mod domain_values;
 mod drift;
 pub(crate) mod prepare;
 mod public_row;
@@ -55,6 +57,7 @@ pub(crate) mod request;
 mod rewritten_query;
 mod row_contents;
 mod run;
+mod schema_probe;
 pub(crate) mod synthetic_stages;
 
 impl Session {
@@ -62,7 +65,7 @@ impl Session {
     pub(super) fn parse(&self, text: &str) -> Result<Statement, Error> {
         self.inner.vault.check_clock()?;
         let size = self.inner.resources.statement;
-        guard::run(|| Ok(parse_within(text, &size)?))
+        guard::run(|| Ok(self.named(parse_within(text, &size)?)))
     }
 
     /// DataFusion's session for planning and running one statement.
@@ -82,10 +85,20 @@ impl Session {
         state: &SessionState,
     ) -> Result<Planned, Error> {
         let declared = self.declared()?;
+        let no_row = no_row(&query.tree);
+        let limited = query.limited.clone();
         let planned = self
             .bind(query, declared.clone())
+            .map(|bound| bound.without_rows(no_row).over_domain())
             .and_then(|bound| self.analyze(bound, state))
             .and_then(|analyzed| self.choose(analyzed));
+        // A LIMIT cannot stand below a release, so the question is about what its subquery shows.
+        if let (Some(limited), Err(Error::Refused(refusal))) = (limited, &planned)
+            && refusal.reason() == Reason::Operator
+            && refusal.clause() == "LIMIT"
+        {
+            return self.plan(*limited, state);
+        }
         match self.still_declared(&declared)? {
             true => planned,
             false => Err(Attempts::redeclared()),

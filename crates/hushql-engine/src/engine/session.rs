@@ -65,6 +65,8 @@ pub struct Session {
     pub(crate) declared_bounds: bool,
     /// The most that this session may spend, beside the budgets.
     pub(crate) caps: ChargeCaps,
+    /// True if columns without a name are called as PostgreSQL calls them.
+    pub(crate) postgres_names: bool,
 }
 
 /// The refusal of any other statement in the place of a query.
@@ -113,6 +115,37 @@ impl Session {
     #[must_use]
     pub fn with_caps(self, caps: ChargeCaps) -> Self {
         Self { caps, ..self }
+    }
+
+    /// The same session, which calls columns without a name as PostgreSQL does, by their function:
+    /// `count` instead of `count(*)`. Programs that read rows by names expect these.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Session};
+    ///
+    /// let session = Session::from(Engine::demo()?.analyst("lab")?).with_postgres_names(true);
+    /// let query = session.prepare("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?;
+    /// assert_eq!(query.schema().field(0).name(), "count");
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_postgres_names(self, postgres_names: bool) -> Self {
+        Self { postgres_names, ..self }
+    }
+
+    /// A statement whose columns have the names that this session gives them.
+    pub(super) fn named(&self, mut statement: Statement) -> Statement {
+        if let (true, Statement::Query(query)) = (self.postgres_names, &mut statement) {
+            let names = std::mem::take(&mut query.names);
+            if query.headings.is_empty() {
+                query.headings = vec![None; names.len()];
+            }
+            for (heading, name) in query.headings.iter_mut().zip(names) {
+                *heading = name.or(heading.take());
+            }
+        }
+        statement
     }
 
     /// Whether this is the owner's session.

@@ -339,8 +339,12 @@ impl ToDraw {
 
 /// The columns of the answer to a release, before they get the headings of its query.
 pub(crate) fn columns_of(release: &Release) -> SchemaRef {
-    let schema = release.analysis().public_plan().schema();
-    headed(schema.as_arrow(), |_, name| match heading(name) {
+    columns_of_plan(release.analysis().public_plan())
+}
+
+/// The columns of the answer to this plan, before they get the headings of its query.
+pub(crate) fn columns_of_plan(plan: &LogicalPlan) -> SchemaRef {
+    headed(plan.schema().as_arrow(), |_, name| match heading(name) {
         Cow::Borrowed(_) => None,
         Cow::Owned(name) => Some(name),
     })

@@ -309,7 +309,7 @@ fn number_release(dice: &mut Dice, of: &Source) -> String {
     let name = dice.pick(&["LAPLACE", "LAPLACE", "LAPLACE", "GAUSSIAN", "AUTO"]);
     let release = match dice.one_in(8) {
         true => aggregate(dice, of),
-        false => format!("{} {}", mechanism(dice, name, &bounds), aggregate(dice, of)),
+        false => spelled(&mechanism(dice, name, &bounds), &aggregate(dice, of)),
     };
     match dice.below(9) {
         0 => format!("round({release} / 2.0)"),
@@ -318,6 +318,16 @@ fn number_release(dice: &mut Dice, of: &Source) -> String {
         3 => format!("CAST({release} AS VARCHAR)"),
         4 => format!("{}({release})", dice.pick(&["error_low", "error_high"])),
         _ => release,
+    }
+}
+
+/// A release in one of its two spellings. The texts choose, so that the dice fall as before.
+fn spelled(mechanism: &str, aggregate: &str) -> String {
+    match mechanism.split_once('(') {
+        Some((name, parameters)) if (mechanism.len() + aggregate.len()).is_multiple_of(5) => {
+            format!("{}({aggregate}, {parameters}", name.to_lowercase())
+        }
+        _ => format!("{mechanism} {aggregate}"),
     }
 }
 

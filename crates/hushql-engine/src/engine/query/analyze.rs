@@ -29,6 +29,8 @@ pub(crate) struct Analyzed {
     /// Whether it means the same at any time.
     pub(super) is_timeless: bool,
     pub(super) declared: DeclaredState,
+    /// What to say beside the answer.
+    pub(super) note: Option<String>,
 }
 
 impl Session {
@@ -38,7 +40,7 @@ impl Session {
         query: BoundQuery,
         state: &SessionState,
     ) -> Result<Analyzed, Error> {
-        let BoundQuery { bound, sources, views, range_of, declared } = query;
+        let BoundQuery { bound, sources, views, range_of, declared, note } = query;
         let (lookups, looked_up) = self.look_up(&bound, &declared, state)?;
         let tables = PlannedTables { sources: &sources, catalog: &declared.catalog, state };
         let analyzed = match self.declared_bounds {
@@ -49,7 +51,7 @@ impl Session {
             analyzed.map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         self.inner.resources.check_keys(&analysis)?;
         let is_timeless = bound.is_timeless();
-        Ok(Analyzed { analysis, looked_up, range_of, is_timeless, declared })
+        Ok(Analyzed { analysis, looked_up, range_of, is_timeless, declared, note })
     }
 
     /// The contents and the names of the public tables in clauses.

@@ -23,6 +23,8 @@ pub(crate) struct BoundQuery {
     /// The column whose range the query asks for.
     pub(super) range_of: Option<ColumnName>,
     pub(super) declared: DeclaredState,
+    /// What to say beside the answer.
+    pub(super) note: Option<String>,
 }
 
 impl Session {
@@ -46,6 +48,6 @@ impl Session {
             Unbound::Mistake(mistake) => Error::Bind(suggesting(mistake, catalog)),
             Unbound::Refused(refusal) => Error::Refused(refusal.over_views(&views)),
         })?;
-        Ok(BoundQuery { bound, sources, views, range_of, declared })
+        Ok(BoundQuery { bound, sources, views, range_of, declared, note: None })
     }
 }

@@ -31,6 +31,7 @@ pub(crate) struct Planned {
     looked_up: Vec<String>,
     is_timeless: bool,
     declared: DeclaredState,
+    note: Option<String>,
 }
 
 impl Planned {
@@ -58,6 +59,11 @@ impl Planned {
     pub(super) fn replay_of(&self, unit_domain: &str) -> Replay {
         let budgets = self.catalog().budgets_of(unit_domain).map(|budget| budget.replay);
         budgets.reduce(Replay::strictest).unwrap_or(Replay::Off)
+    }
+
+    /// What to say beside the answer.
+    pub(super) fn note(&self) -> Option<&String> {
+        self.note.as_ref()
     }
 
     /// The files that the query read and will read.
@@ -105,10 +111,11 @@ fn names_in(analysis: &Analysis) -> Vec<String> {
 impl Session {
     /// Chooses a mechanism for each release.
     pub(crate) fn choose(&self, query: Analyzed) -> Result<Planned, Error> {
-        let Analyzed { analysis, looked_up, range_of, is_timeless, declared } = query;
+        let Analyzed { analysis, looked_up, range_of, is_timeless, declared, note } = query;
         let release = choose(analysis, &declared.catalog)?;
         let proposal = range_of.map(|column| self.proposal(&release, column, &declared));
-        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, is_timeless, declared })
+        let proposal = proposal.transpose()?;
+        Ok(Planned { proposal, release, looked_up, is_timeless, declared, note })
     }
 
     /// How to derive the answer to `ANALYZE PRIVACY DOMAIN` from its histogram.

@@ -127,7 +127,7 @@ impl Session {
             return Err(Error::Execution);
         }
         let replayed = planned.release().replayed_numbers();
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = planned.note().cloned().into_iter().collect();
         if let Some(charge) = &charge {
             let kept = self.keep(charge.sequence(), to_keep, text, &planned, &drawn.batches).await;
             // The answer is paid for, and cannot be drawn again for the same charge.
