@@ -190,8 +190,12 @@ async fn perform(
             Ok(0)
         }
         ProgramTask::Doctor { vault, anchor } => {
-            let findings = builder(anchor.as_deref()).open_for_upkeep(vault)?.doctor()?;
+            let findings = builder(anchor.as_deref()).open_for_upkeep(&vault)?.doctor()?;
             printer.output(&Output::Answer(findings))?;
+            #[cfg(feature = "serve")]
+            for sentence in crate::server::refused_by_catalog(&vault) {
+                printer.done(&sentence)?;
+            }
             Ok(0)
         }
         ProgramTask::Completions { shell } => printer.raw(&manual::completions(shell)),
@@ -199,8 +203,10 @@ async fn perform(
         ProgramTask::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         #[cfg(feature = "serve")]
         ProgramTask::Serve { vault, anchor, options } => {
+            let path = vault.clone();
             let engine = engine(&TablesFrom::of(vault, anchor), resources, placed)?;
-            let serving = crate::server::serve(engine, &options, |sentence| printer.note(sentence));
+            let serving =
+                crate::server::serve(engine, &path, &options, |sentence| printer.note(sentence));
             serving.await.map_err(Failure::Usage)?;
             Ok(0)
         }

@@ -14,9 +14,10 @@ use tokio::task::JoinHandle;
 
 use super::connections::{House, Seat, count};
 use super::encode::{EncodedRows, EncodedTable, shown};
+use super::known_settings;
 use super::reply::{Reply, Said};
-use super::sqlstate::said;
-use super::statement_kind::{SETTINGS, StatementText};
+use super::sqlstate::{hinted, said};
+use super::statement_kind::{StatementKind, StatementText};
 
 /// Why a statement has no result.
 #[derive(Debug)]
@@ -123,6 +124,8 @@ pub(super) struct Desk {
     pub(super) statements: HashMap<String, Statement>,
     pub(super) portals: HashMap<String, Portal>,
     pub(super) in_transaction: bool,
+    /// Whether a statement of the transaction failed; then the rest of it is refused.
+    pub(super) has_failed: bool,
     /// Whether the client was told that transactions have no effect.
     pub(super) knows_transactions: bool,
     pub(super) reply: Reply,
@@ -147,6 +150,7 @@ impl Desk {
             statements: HashMap::new(),
             portals: HashMap::new(),
             in_transaction: false,
+            has_failed: false,
             knows_transactions: false,
             reply: Reply::default(),
             going_on: Mutex::default(),
@@ -174,9 +178,8 @@ impl Desk {
 
     /// The value of a setting.
     pub(super) fn setting(&self, name: &str) -> String {
-        let usual = || SETTINGS.iter().find(|(known, _)| *known == name).map(|(_, usual)| *usual);
         let own = self.settings.get(name).map(String::as_str);
-        own.or_else(usual).unwrap_or_default().to_owned()
+        own.or_else(|| known_settings::default_of(name)).unwrap_or_default().to_owned()
     }
 
     /// Whether errors come as additional columns.
@@ -201,7 +204,38 @@ impl Desk {
     /// Adds an error.
     pub(super) fn error(&mut self, said: &Said) {
         count(&self.house.counts.errors);
+        self.has_failed |= self.in_transaction;
         self.reply.error("ERROR", said);
+    }
+
+    /// Notes a query of the catalog that had no answer.
+    pub(super) fn refused_by_catalog(&self, sql: &str, why: &str) {
+        self.house.refused.note(&self.setting("application_name"), sql, why);
+    }
+
+    /// Refuses a statement of a transaction that has failed, unless it ends the transaction, or
+    /// goes back to a savepoint.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(super) fn may_run(&self, kind: &StatementKind) -> Result<(), Said> {
+        let ends = matches!(kind, StatementKind::End(_) | StatementKind::Savepoint("ROLLBACK"));
+        match self.has_failed && !ends && *kind != StatementKind::Empty {
+            true => {
+                let message = "a statement of this transaction failed; the rest of it is not run";
+                Err(hinted("25P02", message, "ROLLBACK"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// The state that the client is told when it may send the next statement.
+    pub(super) fn state(&self) -> u8 {
+        match (self.in_transaction, self.has_failed) {
+            (false, _) => b'I',
+            (true, false) => b'T',
+            (true, true) => b'E',
+        }
     }
 
     /// Records the outcome of a statement.
@@ -234,21 +268,41 @@ impl Desk {
         soon: bool,
     ) -> Result<T, Failed> {
         let cancel = Arc::clone(&self.seat.cancel);
-        let cancelled = || {
-            let message = "the statement was cancelled; what was charged stays charged";
+        let limit = known_settings::milliseconds(&self.setting("statement_timeout"))
+            .filter(|limit| *limit > 0);
+        let cancelled = |is_late: bool| {
+            let message = match is_late {
+                true => {
+                    "the statement took longer than statement_timeout; what was charged stays charged"
+                }
+                false => "the statement was cancelled; what was charged stays charged",
+            };
             Failed::Said(said("57014", message))
         };
         self.house.runtime.block_on(async move {
             let told = cancel.notified();
+            // Whether the time of the statement is over, or its client cancels it.
+            let told = async {
+                let late = async {
+                    match limit {
+                        Some(limit) => tokio::time::sleep(Duration::from_millis(limit)).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = told => false,
+                    () = late => true,
+                }
+            };
             let mut told = std::pin::pin!(told);
             // The lock is not held while this waits.
             let before = self.going_on().take();
             if let Some(mut before) = before {
                 tokio::select! {
                     _ = &mut before => {}
-                    () = &mut told => {
+                    is_late = &mut told => {
                         *self.going_on() = Some(before);
-                        return Err(cancelled());
+                        return Err(cancelled(is_late));
                     }
                 }
             }
@@ -266,7 +320,7 @@ impl Desk {
                     Ok(Ok(done)) => done.map_err(Failed::Engine),
                     Ok(Err(_)) | Err(_) => Err(Failed::Engine(Error::Internal)),
                 },
-                () = &mut told => {
+                is_late = &mut told => {
                     running.abort();
                     if tokio::time::timeout(TO_END, &mut running).await.is_err() {
                         let ends = async move {
@@ -274,7 +328,7 @@ impl Desk {
                         };
                         *self.going_on() = Some(tokio::spawn(ends));
                     }
-                    Err(cancelled())
+                    Err(cancelled(is_late))
                 }
             }
         })

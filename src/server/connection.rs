@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 use hushql::{Analyst, Error, Session};
 
 use super::catalog::DATABASE;
-use super::client::Desk;
+use super::client::{Desk, Failed};
 use super::connections::{House, Seat, count};
 use super::extended;
+use super::known_settings::SETTINGS;
 use super::message::{self, Broken, Message, Startup, first_of_log_in};
 use super::reply::{Reply, Said};
 use super::simple::{self, said_of};
 use super::socket::{Channel, Socket};
 use super::sqlstate::{hinted, said};
-use super::statement_kind::{SETTINGS, StatementKind, StatementText};
+use super::statement_kind::{StatementKind, StatementText};
 
 /// The time limit for logging in.
 const TO_LOG_IN: Duration = Duration::from_secs(15);
@@ -216,7 +217,7 @@ fn admitted(
     desk.reply.parameter("session_authorization", &user);
     let (process, secret) = (desk.seat.process, desk.seat.secret);
     desk.reply.key(process, secret);
-    desk.reply.ready(false);
+    desk.reply.ready(b'I');
     channel.get_mut().rests()?;
     send(channel, &mut desk.reply)?;
     Ok(desk)
@@ -290,14 +291,20 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), Conn
     for (name, value) in parameters.iter().chain(&options) {
         let name = name.to_lowercase();
         if name == "client_encoding"
-            && !["utf8", "utf-8", "unicode"]
+            && !["utf8", "utf-8", "unicode", "sql_ascii"]
                 .contains(&value.trim_matches('\'').to_lowercase().as_str())
         {
             let message = "texts are UTF-8 here";
             return Err(ConnectionEnd::Fatal(hinted("22023", message, "client_encoding=UTF8")));
         }
+        // A client without a locale asks for no conversion, and gets the bytes of UTF-8.
+        if name == "client_encoding" && value.to_lowercase().contains("sql_ascii") {
+            desk.settings.insert(name, "SQL_ASCII".to_owned());
+            continue;
+        }
         let kept = [
             "application_name",
+            "statement_timeout",
             "hushql.accuracy",
             "hushql.bounds",
             "client_min_messages",
@@ -338,13 +345,21 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
                 Ok(())
             }
             Message::Parse { name, sql, types } => {
-                let done = extended::parse(desk, name, &sql, types);
+                let may = match desk.has_failed {
+                    true => desk.may_run(&StatementText::of(&sql).kind).map_err(Failed::Said),
+                    false => Ok(()),
+                };
+                let done = may.and_then(|()| extended::parse(desk, name, &sql, types));
                 done.map_err(|failed| (failed, Some(Arc::new(StatementText::of(&sql)))))
             }
             Message::Bind(bind) => {
                 let text =
                     desk.statements.get(&bind.statement).map(|known| Arc::clone(&known.text));
-                extended::bind(desk, bind).map_err(|failed| (failed, text))
+                let may = match &text {
+                    Some(text) => desk.may_run(&text.kind).map_err(Failed::Said),
+                    None => Ok(()),
+                };
+                may.and_then(|()| extended::bind(desk, bind)).map_err(|failed| (failed, text))
             }
             Message::Describe(named, name) => {
                 let text = desk.statements.get(&name).map(|known| Arc::clone(&known.text));
@@ -353,7 +368,11 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
             }
             Message::Execute { portal, rows } => {
                 let text = desk.portals.get(&portal).map(|known| Arc::clone(&known.text));
-                match extended::execute(desk, &portal, rows) {
+                let may = match &text {
+                    Some(text) => desk.may_run(&text.kind).map_err(Failed::Said),
+                    None => Ok(()),
+                };
+                match may.and_then(|()| extended::execute(desk, &portal, rows)) {
                     // An answer that was paid for is sent immediately.
                     Ok(()) => send(channel, &mut desk.reply).map(Ok)?,
                     Err(failed) => Err((failed, text)),
@@ -369,8 +388,8 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
                 if !desk.in_transaction {
                     desk.portals.retain(|_, portal| is_cursor(&portal.text));
                 }
-                let in_transaction = desk.in_transaction;
-                desk.reply.ready(in_transaction);
+                let state = desk.state();
+                desk.reply.ready(state);
                 send(channel, &mut desk.reply).map(Ok)?
             }
             Message::Terminate => return Ok(()),

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use hushql::Engine;
 use hushql::sampler::QueryRng;
@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::audit::Audit;
+use super::refused_shapes::RefusedShapes;
 use super::socket::Socket;
 use super::tls::Tls;
 use super::turns::{Turn, Turns, WAITING};
@@ -73,8 +74,11 @@ pub(super) struct House {
     pub(super) needs_tls: bool,
     pub(super) limits: Limits,
     pub(super) audit: Option<Audit>,
+    /// The queries on the catalog that had no answer.
+    pub(super) refused: RefusedShapes,
     pub(super) counts: ServerCounts,
     pub(super) stopping: AtomicBool,
+    pub(super) started: SystemTime,
     guests: Mutex<HashMap<i32, Guest>>,
     turns: Turns,
 }
@@ -149,7 +153,7 @@ impl House {
         (engine, runtime): (Engine, Handle),
         (tls, needs_tls): (Option<Tls>, bool),
         limits: Limits,
-        audit: Option<Audit>,
+        (audit, refused): (Option<Audit>, RefusedShapes),
     ) -> Self {
         Self {
             engine,
@@ -158,8 +162,10 @@ impl House {
             needs_tls,
             limits,
             audit,
+            refused,
             counts: ServerCounts::default(),
             stopping: AtomicBool::new(false),
+            started: SystemTime::now(),
             guests: Mutex::default(),
             turns: Turns::default(),
         }
@@ -284,7 +290,12 @@ mod tests {
     fn house() -> Arc<House> {
         let limits = Limits { connections: 1, of_a_role: 1 };
         let engine = (Engine::demo().unwrap(), Handle::current());
-        Arc::new(House::new(engine, (None, false), limits, None))
+        Arc::new(House::new(
+            engine,
+            (None, false),
+            limits,
+            (None, RefusedShapes::beside("unused".as_ref())),
+        ))
     }
 
     /// A connection from an address of this machine, and its other end.

@@ -7,6 +7,7 @@
 //! Int64 [1, NULL]   →   bigint: text "1", NULL; binary 00 00 00 00 00 00 00 01, NULL
 //! ```
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
@@ -19,52 +20,16 @@ use arrow::datatypes::{
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use hushql::{Answer, Receipt};
 
-use super::numeric;
+use super::binary;
 use super::reply::{Reply, ReplyColumn};
 use super::timestamp;
+use super::types;
+pub(super) use super::types::kinds;
 
 /// An answer cannot be encoded. This is a defect; the client gets the same error as for every
 /// failure after a charge.
 #[derive(Debug)]
 pub(super) struct Unencoded;
-
-/// The numbers of PostgreSQL's types.
-pub(super) mod kinds {
-    pub(crate) const BOOL: u32 = 16;
-    pub(crate) const BYTEA: u32 = 17;
-    pub(crate) const INT8: u32 = 20;
-    pub(crate) const INT2: u32 = 21;
-    pub(crate) const INT4: u32 = 23;
-    pub(crate) const TEXT: u32 = 25;
-    pub(crate) const FLOAT4: u32 = 700;
-    pub(crate) const FLOAT8: u32 = 701;
-    pub(crate) const OID: u32 = 26;
-    pub(crate) const REGCLASS: u32 = 2205;
-    pub(crate) const UNKNOWN: u32 = 705;
-    /// Arrays that drivers send in queries on types and tables.
-    pub(crate) const INT4S: u32 = 1007;
-    pub(crate) const INT8S: u32 = 1016;
-    pub(crate) const NAMES: u32 = 1003;
-    pub(crate) const OIDS: u32 = 1028;
-    pub(crate) const BOOLS: u32 = 1000;
-    pub(crate) const INT2S: u32 = 1005;
-    pub(crate) const FLOAT4S: u32 = 1021;
-    pub(crate) const FLOAT8S: u32 = 1022;
-    pub(crate) const TIMESTAMPS: u32 = 1115;
-    pub(crate) const DATES: u32 = 1182;
-    pub(crate) const TIMESTAMPTZS: u32 = 1185;
-    pub(crate) const NUMERICS: u32 = 1231;
-    pub(crate) const TEXTS: u32 = 1009;
-    pub(crate) const VARCHARS: u32 = 1015;
-    pub(crate) const VARCHAR: u32 = 1043;
-    pub(crate) const BPCHAR: u32 = 1042;
-    pub(crate) const NAME: u32 = 19;
-    pub(crate) const DATE: u32 = 1082;
-    pub(crate) const TIME: u32 = 1083;
-    pub(crate) const TIMESTAMP: u32 = 1114;
-    pub(crate) const TIMESTAMPTZ: u32 = 1184;
-    pub(crate) const NUMERIC: u32 = 1700;
-}
 
 /// The PostgreSQL type for an Arrow type, its number of bytes, and the Arrow type to encode.
 pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
@@ -94,6 +59,26 @@ pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
         DataType::Dictionary(_, values) => kind(values),
         _ => (kinds::TEXT, -1, data_type.clone()),
     }
+}
+
+/// The keys under which the field of a text says which type of PostgreSQL its values have, and which
+/// column of which table it is.
+const TYPE: &str = "hushql.type";
+const TABLE: &str = "hushql.table";
+const COLUMN: &str = "hushql.column";
+
+/// A column of texts that are values of another type of PostgreSQL.
+pub(super) fn typed_field(name: &str, kind: u32, origin: Option<(u32, u16)>) -> Field {
+    let mut about = HashMap::from([(TYPE.to_owned(), kind.to_string())]);
+    if let Some((table, column)) = origin {
+        about.insert(TABLE.to_owned(), table.to_string());
+        about.insert(COLUMN.to_owned(), column.to_string());
+    }
+    Field::new(name, DataType::Utf8, true).with_metadata(about)
+}
+
+fn about<T: std::str::FromStr>(field: &Field, key: &str) -> Option<T> {
+    field.metadata().get(key)?.parse().ok()
 }
 
 /// Rows to encode.
@@ -192,8 +177,16 @@ pub(super) fn formats(given: &[i16], columns: usize) -> Result<Vec<i16>, &'stati
 pub(super) fn columns(schema: &SchemaRef, formats: &[i16]) -> Vec<ReplyColumn> {
     let formats = formats.iter().copied().chain(std::iter::repeat(0));
     let columns = schema.fields().iter().zip(formats).map(|(field, format)| {
-        let (kind, size, _) = kind(field.data_type());
-        ReplyColumn { name: field.name().clone(), kind, size, format }
+        let (kind, size) = match about(field, TYPE) {
+            Some(kind) => (kind, types::size_of(kind)),
+            None => {
+                let (kind, size, _) = kind(field.data_type());
+                (kind, size)
+            }
+        };
+        let table = about(field, TABLE).unwrap_or(0);
+        let column = about(field, COLUMN).unwrap_or(0);
+        ReplyColumn { name: field.name().clone(), table, column, kind, size, format }
     });
     columns.collect()
 }
@@ -230,9 +223,12 @@ pub(super) fn rows(table: &EncodedTable, formats: &[i16]) -> Result<EncodedRows,
     let mut reply = Reply::default();
     let mut cells = Vec::new();
     for batch in &table.batches {
-        let columns = batch.columns().iter().zip(formats);
-        let columns = columns.map(|(column, format)| CellWriter::of(column, *format == 1));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let columns = batch.columns().iter().zip(table.schema.fields()).zip(formats);
+        let columns = columns.map(|((column, field), format)| {
+            let writer = CellWriter::of(column, *format == 1)?;
+            Ok(CellWriter { kind: about(field, TYPE), ..writer })
+        });
+        let columns = columns.collect::<Result<Vec<_>, Unencoded>>()?;
         for row in 0..batch.num_rows() {
             cells.clear();
             for column in &columns {
@@ -274,6 +270,8 @@ struct CellWriter {
     nulls: Option<NullBuffer>,
     /// The cells as texts, if the type has no format of its own.
     texts: Option<Vec<String>>,
+    /// The type of PostgreSQL that the texts are of, if it is not that of the column.
+    kind: Option<u32>,
     binary: bool,
 }
 
@@ -299,7 +297,7 @@ impl CellWriter {
         };
         // The NULLs of a column of the type NULL, and of a dictionary, are not in its own buffer.
         let nulls = column.logical_nulls();
-        Ok(Self { column, nulls, texts, binary })
+        Ok(Self { column, nulls, texts, kind: None, binary })
     }
 
     /// Writes a cell: its length, and its bytes.
@@ -313,8 +311,10 @@ impl CellWriter {
         match &self.texts {
             Some(texts) => {
                 let text = texts.get(row).ok_or(Unencoded)?;
-                match (self.binary, kind(self.column.data_type()).0) {
-                    (true, kinds::NUMERIC) => numeric::write(text, to).ok_or(Unencoded)?,
+                let kind = self.kind.unwrap_or_else(|| kind(self.column.data_type()).0);
+                match (self.binary, kind) {
+                    (true, kinds::TEXT) => to.extend_from_slice(text.as_bytes()),
+                    (true, kind) => binary::write(kind, text, to).ok_or(Unencoded)?,
                     _ => to.extend_from_slice(text.as_bytes()),
                 }
             }

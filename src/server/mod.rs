@@ -29,12 +29,15 @@ use self::connection::From;
 #[cfg(feature = "mcp")]
 use self::connections::count;
 use self::connections::{House, Limits};
+use self::refused_shapes::RefusedShapes;
+pub(crate) use self::refused_shapes::sentences as refused_by_catalog;
 use self::socket::Socket;
 #[cfg(feature = "mcp")]
 use self::statement_kind::StatementText;
 use self::tls::Tls;
 
 mod audit;
+mod binary;
 mod catalog;
 mod client;
 mod connection;
@@ -44,16 +47,19 @@ mod cursor;
 mod encode;
 mod example;
 mod extended;
+mod known_settings;
 mod message;
 mod metrics;
 mod numeric;
 mod parameter_types;
 mod parameters;
 mod prepared_statement;
+mod refused_shapes;
 mod reply;
 mod run;
 mod run_texts;
 mod self_signed;
+mod settings;
 mod simple;
 mod socket;
 mod sqlstate;
@@ -62,6 +68,7 @@ mod timestamp;
 mod tls;
 mod turns;
 mod type_names;
+mod types;
 
 /// Where a server listens, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +124,7 @@ const LOST: &str = "the vault could not be synced to its disk, and what it shows
 /// vault.
 pub(crate) async fn serve(
     engine: Engine,
+    vault: &Path,
     options: &Options,
     tell: impl Fn(&str),
 ) -> Result<(), String> {
@@ -147,7 +155,8 @@ pub(crate) async fn serve(
         );
     }
     let engine = (engine, Handle::current());
-    let house = Arc::new(House::new(engine, (tls, !is_local), limits, audit.transpose()?));
+    let logs = (audit.transpose()?, RefusedShapes::beside(vault));
+    let house = Arc::new(House::new(engine, (tls, !is_local), limits, logs));
     let listener = TcpListener::bind(options.listen)
         .map_err(|error| format!("{}: {error}", options.listen))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;

@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReplyColumn {
     pub(super) name: String,
+    /// The number of the table and that of its column, or 0 if it is not a column of a table.
+    pub(super) table: u32,
+    pub(super) column: u16,
     /// The number of its type.
     pub(super) kind: u32,
     /// The bytes of a value; -1 if they vary.
@@ -123,9 +126,10 @@ impl Reply {
         });
     }
 
-    /// The server is ready for the next statement, within a transaction or not.
-    pub(super) fn ready(&mut self, in_transaction: bool) {
-        self.message(b'Z', |to| to.push(if in_transaction { b'T' } else { b'I' }));
+    /// The server is ready for the next statement: `I` outside of a transaction, `T` within one, `E`
+    /// within one that has failed.
+    pub(super) fn ready(&mut self, state: u8) {
+        self.message(b'Z', |to| to.push(state));
     }
 
     pub(super) fn error(&mut self, severity: &str, said: &Said) {
@@ -139,10 +143,10 @@ impl Reply {
     pub(super) fn columns(&mut self, columns: &[ReplyColumn]) {
         self.message(b'T', |to| {
             short(to, columns.len());
-            for ReplyColumn { name, kind, size, format } in columns {
+            for ReplyColumn { name, table, column, kind, size, format } in columns {
                 text(to, name);
-                int(to, 0);
-                short(to, 0);
+                to.extend_from_slice(&table.to_be_bytes());
+                to.extend_from_slice(&column.to_be_bytes());
                 to.extend_from_slice(&kind.to_be_bytes());
                 to.extend_from_slice(&size.to_be_bytes());
                 int(to, -1);
@@ -255,7 +259,7 @@ mod tests {
     fn a_message_has_its_length() {
         let mut reply = Reply::default();
         assert!(reply.is_empty());
-        reply.ready(true);
+        reply.ready(b'T');
         reply.complete("SELECT 1");
         assert_eq!(reply.take(), b"Z\0\0\0\x05TC\0\0\0\x0dSELECT 1\0");
         let said = Said { code: "HQ007".into(), message: "no\0t".into(), ..Said::default() };

@@ -12,8 +12,9 @@ use super::client::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, PortalSource,
 use super::cursor::{Passed, Step, passed};
 use super::encode::{self, EncodedTable};
 use super::run_texts::texts;
+use super::settings;
 use super::sqlstate::{after_charge, hinted, said};
-use super::statement_kind::{Copied, SETTINGS, StatementKind, StatementText};
+use super::statement_kind::{Copied, StatementKind, StatementText};
 
 /// The result of a statement.
 #[derive(Debug)]
@@ -44,6 +45,7 @@ pub(super) fn run(
         StatementKind::Empty => Ok(StatementOutcome::Nothing),
         StatementKind::Begin => {
             desk.in_transaction = true;
+            desk.has_failed = false;
             if !desk.knows_transactions {
                 desk.knows_transactions = true;
                 desk.notice(
@@ -53,12 +55,20 @@ pub(super) fn run(
             done("BEGIN")
         }
         StatementKind::End(tag) => {
-            desk.in_transaction = false;
+            // Nothing is undone, but a client has to see that its transaction failed.
+            let tag = if desk.has_failed { "ROLLBACK" } else { *tag };
+            (desk.in_transaction, desk.has_failed) = (false, false);
             desk.portals.clear();
             done(tag)
         }
-        StatementKind::Savepoint(tag) => done(tag),
-        StatementKind::Set(name, value) => set(desk, name, value.clone()),
+        StatementKind::Savepoint(tag) => {
+            desk.has_failed = false;
+            done(tag)
+        }
+        StatementKind::Set(name, value) => {
+            settings::set(desk, name, value.clone())?;
+            done("SET")
+        }
         StatementKind::Reset(name) => {
             match name {
                 Some(name) => drop(desk.settings.remove(name)),
@@ -173,66 +183,6 @@ fn tag(words: &str) -> &'static str {
         "SHOW" | "DESCRIBE" | "ALTER" => "SHOW",
         _ => "SELECT",
     }
-}
-
-/// Settings whose values are checked, with the allowed values. All other settings take any value,
-/// and have no effect.
-const CHECKED: [(&str, &[&str]); 7] = [
-    ("bytea_output", &["hex"]),
-    ("client_encoding", &["utf8", "utf-8", "unicode"]),
-    ("datestyle", &["iso", "iso, mdy", "iso,mdy", "iso, dmy", "iso,dmy", "iso, ymd", "iso,ymd"]),
-    ("hushql.accuracy", &["columns", "notices"]),
-    ("hushql.bounds", &["found", "declared"]),
-    ("standard_conforming_strings", &["on", "true", "1"]),
-    ("statement_timeout", &["0", "0ms", "0s"]),
-];
-
-/// Settings that clients send, and that have no effect here.
-const IGNORED: [&str; 11] = [
-    "enable_nestloop",
-    "enable_seqscan",
-    "geqo",
-    "jit",
-    "row_security",
-    "session_replication_role",
-    "synchronize_seqscans",
-    "transaction_deferrable",
-    "xmloption",
-    "check_function_bodies",
-    "lc_messages",
-];
-
-fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<StatementOutcome, Failed> {
-    let known = SETTINGS.iter().any(|(known, _)| *known == name);
-    let fixed = ["server_version", "server_version_num", "server_encoding", "is_superuser", "role"];
-    if fixed.contains(&name) || !(known || IGNORED.contains(&name)) {
-        let message = format!("the setting {name} cannot be set here");
-        let hint = "SET hushql.accuracy = columns; SET client_min_messages = warning";
-        return Err(hinted("42704", message, hint).into());
-    }
-    match value {
-        None => drop(desk.settings.remove(name)),
-        Some(value) => {
-            let checked = CHECKED.iter().find(|(checked, _)| *checked == name);
-            if let Some((_, may)) = checked
-                && !may.contains(&value.to_lowercase().as_str())
-            {
-                let message = format!("{name} cannot be {value}");
-                let hint = format!("SET {name} = '{}'", may.first().unwrap_or(&""));
-                return Err(hinted("22023", message, hint).into());
-            }
-            if value.len() > 256 {
-                return Err(said("22023", "the value of a setting has at most 256 bytes").into());
-            }
-            let value = if checked.is_some() { value.to_lowercase() } else { value };
-            match name {
-                "datestyle" | "client_encoding" => {}
-                name => drop(desk.settings.insert(name.to_owned(), value)),
-            }
-        }
-    }
-    desk.settle_bounds();
-    Ok(StatementOutcome::Done("SET".to_owned()))
 }
 
 /// Declares a cursor: a portal whose rows are computed when it is declared.

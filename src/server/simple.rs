@@ -39,7 +39,10 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
                     desk.error(&said("57P01", "the rest of this message is not run any more"));
                     break;
                 }
-                let ran = run_any(desk, sql, &[]).and_then(|outcome| answered(desk, sql, outcome));
+                let may = desk.may_run(&sql.kind).map_err(Failed::Said);
+                let ran = may
+                    .and_then(|()| run_any(desk, sql, &[]))
+                    .and_then(|outcome| answered(desk, sql, outcome));
                 if let Err(failed) = ran {
                     let said = match failed {
                         Failed::Engine(error) => told(&error, text, Some(statement), is_owner),
@@ -60,7 +63,8 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
     }
     // A portal without a name lasts for one statement.
     desk.portals.remove("");
-    desk.reply.ready(desk.in_transaction);
+    let state = desk.state();
+    desk.reply.ready(state);
     to.write_all(&desk.reply.take())?;
     to.flush()
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use super::cursor::Step;
+use super::known_settings;
 use super::type_names::named;
 
 /// A word, a quoted text or a sign.
@@ -145,44 +146,6 @@ pub(super) enum StatementKind {
     Other,
 }
 
-/// The version of PostgreSQL whose protocol and settings the server follows, as clients read it.
-pub(super) const VERSION: &str = concat!("15.0 (HushQL ", env!("CARGO_PKG_VERSION"), ")");
-
-/// The settings that a client may read. SHOW with another name goes to the engine.
-pub(super) const SETTINGS: [(&str, &str); 31] = [
-    ("application_name", ""),
-    ("bytea_output", "hex"),
-    ("password_encryption", "scram-sha-256"),
-    ("client_encoding", "UTF8"),
-    ("client_min_messages", "notice"),
-    ("datestyle", "ISO, MDY"),
-    ("default_table_access_method", "heap"),
-    ("default_transaction_isolation", "read committed"),
-    ("default_transaction_read_only", "off"),
-    ("extra_float_digits", "1"),
-    ("hushql.accuracy", "notices"),
-    ("hushql.bounds", "found"),
-    ("idle_in_transaction_session_timeout", "0"),
-    ("in_hot_standby", "off"),
-    ("integer_datetimes", "on"),
-    ("intervalstyle", "postgres"),
-    ("is_superuser", "off"),
-    ("lc_collate", "C"),
-    ("lock_timeout", "0"),
-    ("max_index_keys", "32"),
-    ("max_identifier_length", "63"),
-    ("role", "none"),
-    ("search_path", "public"),
-    ("server_encoding", "UTF8"),
-    ("server_version", VERSION),
-    ("server_version_num", "150000"),
-    ("standard_conforming_strings", "on"),
-    ("statement_timeout", "0"),
-    ("timezone", "UTC"),
-    ("transaction_isolation", "read committed"),
-    ("transaction_read_only", "off"),
-];
-
 /// A statement, with what its tokens say of it. The tokens themselves are not kept, because they
 /// can be many times larger than the text.
 #[derive(Debug, Clone)]
@@ -244,7 +207,7 @@ fn kind(text: &str, tokens: &[Token]) -> StatementKind {
         ("show", "transaction") => StatementKind::Setting("transaction_isolation".to_owned()),
         ("show", "time") if word(2) == "zone" => StatementKind::Setting("timezone".to_owned()),
         ("show", _) => match setting_name(tokens, 1) {
-            Some((name, _)) if SETTINGS.iter().any(|(known, _)| *known == name) => {
+            Some((name, _)) if known_settings::default_of(&name).is_some() => {
                 StatementKind::Setting(name)
             }
             _ => StatementKind::Free,

@@ -7,15 +7,18 @@ use std::cell::{Cell, RefCell};
 
 use hushql::Value as Parameter;
 use sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderByExpr, Query, Subscript,
     UnaryOperator, Value, WindowType,
 };
 
-use super::datum::{CatalogType, Datum, Unknown};
+use super::super::types;
+use super::datum::{CatalogType, Datum, Unanswered};
 use super::functions;
 use super::node::{Arithmetic, Comparison, Node, SubqueryRows};
+use super::operators::{binary, cast, comparison, is_null, unified};
 use super::relations::World;
+use super::set_functions;
 
 /// A column in scope.
 #[derive(Debug, Clone)]
@@ -23,6 +26,10 @@ pub(super) struct VisibleColumn {
     pub(super) table: String,
     pub(super) name: String,
     pub(super) kind: CatalogType,
+    /// Whether it is one that each table of the catalog has, beside those of `*`.
+    pub(super) is_system: bool,
+    /// Whether it is the second of two that USING joins.
+    pub(super) is_merged: bool,
 }
 
 /// The scope of an expression.
@@ -32,8 +39,8 @@ pub(super) struct CatalogScope<'a> {
     pub(super) outer: Option<&'a CatalogScope<'a>>,
     /// Collects aggregates, if they are allowed here.
     pub(super) aggregates: Option<&'a RefCell<Vec<Aggregate>>>,
-    /// Collects windows.
-    pub(super) windows: Option<&'a RefCell<Vec<Window>>>,
+    /// Collects what follows the columns of the sources, if that is allowed here.
+    pub(super) extras: Option<&'a RefCell<Vec<Extra>>>,
 }
 
 /// An aggregate.
@@ -43,6 +50,18 @@ pub(super) struct Aggregate {
     pub(super) values: Vec<Node>,
     pub(super) order: Vec<Sort>,
     pub(super) distinct: bool,
+    pub(super) filter: Option<Node>,
+}
+
+/// A column that is computed after the sources are joined.
+#[derive(Debug)]
+pub(super) enum Extra {
+    Number(Window),
+    /// A function in the list of SELECT that returns rows.
+    Set {
+        name: String,
+        values: Vec<Node>,
+    },
 }
 
 /// `row_number() OVER (PARTITION BY … ORDER BY …)`.
@@ -76,7 +95,7 @@ pub(super) trait Queries {
         compiler: &Compiler<'_>,
         query: &Query,
         outer: &CatalogScope<'_>,
-    ) -> Result<Compiled, Unknown>;
+    ) -> Result<Compiled, Unanswered>;
 }
 
 /// Compiles expressions.
@@ -99,23 +118,37 @@ pub(super) fn folded(ident: &Ident) -> String {
 }
 
 /// The parts of a name.
-pub(super) fn parts(name: &ObjectName) -> Result<Vec<String>, Unknown> {
-    name.0.iter().map(|part| part.as_ident().map(folded).ok_or(Unknown)).collect()
+pub(super) fn parts(name: &ObjectName) -> Result<Vec<String>, Unanswered> {
+    name.0.iter().map(|part| part.as_ident().map(folded).ok_or(Unanswered::Unclear)).collect()
 }
 
 /// A function's name without its schema.
-fn function_name(name: &ObjectName) -> Result<String, Unknown> {
+fn function_name(name: &ObjectName) -> Result<String, Unanswered> {
     match parts(name)?.as_slice() {
         [name] => Ok(name.clone()),
         [schema, name] if ["pg_catalog", "information_schema"].contains(&schema.as_str()) => {
             Ok(name.clone())
         }
-        _ => Err(Unknown),
+        _ => Err(Unanswered::Unclear),
     }
 }
 
-const AGGREGATES: [&str; 9] =
-    ["array_agg", "bool_and", "bool_or", "count", "every", "max", "min", "string_agg", "sum"];
+const AGGREGATES: [&str; 14] = [
+    "array_agg",
+    "avg",
+    "bool_and",
+    "bool_or",
+    "count",
+    "every",
+    "json_agg",
+    "json_object_agg",
+    "jsonb_agg",
+    "jsonb_object_agg",
+    "max",
+    "min",
+    "string_agg",
+    "sum",
+];
 
 impl Compiler<'_> {
     /// The node of an expression, and its type.
@@ -123,7 +156,7 @@ impl Compiler<'_> {
         &self,
         expr: &Expr,
         scope: &CatalogScope<'_>,
-    ) -> Result<(Node, CatalogType), Unknown> {
+    ) -> Result<(Node, CatalogType), Unanswered> {
         self.at(expr, scope, 0)
     }
 
@@ -132,9 +165,9 @@ impl Compiler<'_> {
         expr: &Expr,
         scope: &CatalogScope<'_>,
         depth: u32,
-    ) -> Result<(Node, CatalogType), Unknown> {
+    ) -> Result<(Node, CatalogType), Unanswered> {
         let left = self.left.get().checked_sub(1).filter(|_| depth < DEEPEST);
-        self.left.set(left.ok_or(Unknown)?);
+        self.left.set(left.ok_or(Unanswered::TooLong)?);
         let of = |expr: &Expr| self.at(expr, scope, depth + 1);
         let boxed = |expr: &Expr| of(expr).map(|(node, _)| Box::new(node));
         let nodes = |list: &[Expr]| {
@@ -142,14 +175,14 @@ impl Compiler<'_> {
         };
         let negated = |node: Node, yes: bool| if yes { Node::Not(Box::new(node)) } else { node };
         let query = |query: &Query| self.queries.query(self, query, scope);
-        let bool = |node: Node| Ok((node, CatalogType::Bool));
+        let bool = |node: Node| Ok((node, CatalogType::BOOL));
         match expr {
             Expr::Identifier(name) => {
                 self.named(None, &folded(name), scope, name.quote_style.is_some())
             }
             Expr::CompoundIdentifier(names) => match names.as_slice() {
                 [.., table, name] => self.named(Some(&folded(table)), &folded(name), scope, true),
-                _ => Err(Unknown),
+                _ => Err(Unanswered::Unclear),
             },
             Expr::Nested(inner) => of(inner),
             Expr::Collate { expr, .. } => of(expr),
@@ -187,7 +220,7 @@ impl Compiler<'_> {
                 let how = Comparison::Like { negated: *negated, folded: true };
                 bool(Node::Compare(how, boxed(expr)?, boxed(pattern)?))
             }
-            Expr::BinaryOp { left, op, right } => Self::binary(op, of(left)?, of(right)?),
+            Expr::BinaryOp { left, op, right } => binary(op, of(left)?, of(right)?),
             Expr::AnyOp { left, compare_op, right, .. } => {
                 self.each(compare_op, boxed(left)?, right, false, scope, depth)
             }
@@ -197,7 +230,22 @@ impl Compiler<'_> {
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => bool(Node::Not(boxed(expr)?)),
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
                 let zero = Box::new(Node::Constant(Datum::Int(0)));
-                Ok((Node::Add(zero, boxed(expr)?, Arithmetic::Minus), CatalogType::Int))
+                let (node, kind) = of(expr)?;
+                Ok((Node::Add(zero, Box::new(node), Arithmetic::Minus), kind))
+            }
+            Expr::UnaryOp { op: UnaryOperator::Plus, expr } => of(expr),
+            Expr::Tuple(list) => Ok((Node::List(nodes(list)?), CatalogType(2249))),
+            Expr::TypedString(typed) => {
+                let node = self.constant(&typed.value.value)?.0;
+                Ok(cast(node, &typed.data_type))
+            }
+            Expr::Position { expr, r#in } => {
+                let list = vec![of(r#in)?.0, of(expr)?.0];
+                Ok((Node::Call("strpos".to_owned(), list), CatalogType::INT4))
+            }
+            Expr::Interval(interval) => {
+                let (node, _) = of(&interval.value)?;
+                Ok((node, CatalogType(1186)))
             }
             Expr::Cast { expr, data_type, .. } => {
                 let (node, _) = of(expr)?;
@@ -212,29 +260,26 @@ impl Compiler<'_> {
                 for part in substring_from.iter().chain(substring_for) {
                     list.push(of(part)?.0);
                 }
-                Ok((Node::Call("substring".to_owned(), list), CatalogType::Text))
+                Ok((Node::Call("substring".to_owned(), list), CatalogType::TEXT))
             }
             Expr::Trim { trim_what, expr, .. } => {
                 let mut list = vec![of(expr)?.0];
                 if let Some(part) = trim_what {
                     list.push(of(part)?.0);
                 }
-                Ok((Node::Call("trim".to_owned(), list), CatalogType::Text))
+                Ok((Node::Call("trim".to_owned(), list), CatalogType::TEXT))
             }
             Expr::Case { operand, conditions, else_result, .. } => {
                 let operand = operand.as_ref().map(|expr| boxed(expr)).transpose()?;
-                let (mut arms, mut kinds) = (Vec::new(), Vec::new());
+                let (mut whens, mut thens) = (Vec::new(), Vec::new());
                 for arm in conditions {
-                    let (then, kind) = of(&arm.result)?;
-                    kinds.extend((!is_null(&then)).then_some(kind));
-                    arms.push((of(&arm.condition)?.0, then));
+                    whens.push(of(&arm.condition)?.0);
+                    thens.push(of(&arm.result)?);
                 }
                 let other = else_result.as_ref().map(|expr| of(expr)).transpose()?;
-                kinds.extend(
-                    other.as_ref().filter(|(node, _)| !is_null(node)).map(|(_, kind)| *kind),
-                );
+                let kind = unified(thens.iter().chain(&other));
                 let other = other.map(|(node, _)| Box::new(node));
-                let kind = kinds.first().copied().unwrap_or(CatalogType::Text);
+                let arms = whens.into_iter().zip(thens.into_iter().map(|(node, _)| node)).collect();
                 Ok((Node::Case { operand, arms, other }, kind))
             }
             Expr::Exists { subquery, negated: no } => {
@@ -242,34 +287,41 @@ impl Compiler<'_> {
             }
             Expr::Subquery(inner) => {
                 let Compiled { columns, rows } = query(inner)?;
-                let kind = columns.first().ok_or(Unknown)?.1;
+                let kind = columns.first().ok_or(Unanswered::Unclear)?.1;
                 Ok((Node::Scalar(rows), kind))
             }
-            Expr::Array(Array { elem, .. }) => Ok((Node::List(nodes(elem)?), CatalogType::Text)),
+            Expr::Array(Array { elem, .. }) => {
+                let list = elem.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+                let kind = unified(list.iter()).array();
+                Ok((Node::List(list.into_iter().map(|(node, _)| node).collect()), kind))
+            }
             Expr::CompoundFieldAccess { root, access_chain } => {
-                let (mut node, rest) = match (&**root, access_chain.split_first()) {
+                let ((mut node, mut kind), rest) = match (&**root, access_chain.split_first()) {
                     // `table.column[n]`.
                     (
                         Expr::Identifier(table),
                         Some((AccessExpr::Dot(Expr::Identifier(name)), rest)),
-                    ) => (self.named(Some(&folded(table)), &folded(name), scope, true)?.0, rest),
-                    (root, _) => (of(root)?.0, access_chain.as_slice()),
+                    ) => (self.named(Some(&folded(table)), &folded(name), scope, true)?, rest),
+                    (root, _) => (of(root)?, access_chain.as_slice()),
                 };
                 for access in rest {
-                    node = match access {
+                    (node, kind) = match access {
                         AccessExpr::Subscript(Subscript::Index { index }) => {
-                            Node::Element(Box::new(node), boxed(index)?)
+                            (Node::Element(Box::new(node), boxed(index)?), kind.element())
+                        }
+                        AccessExpr::Dot(Expr::Identifier(name)) => {
+                            (Node::Field(Box::new(node), folded(name)), CatalogType::TEXT)
                         }
                         AccessExpr::Subscript(Subscript::Slice { .. }) | AccessExpr::Dot(_) => {
-                            Node::Unknown
+                            (Node::Unknown(Unanswered::part(expr)), kind)
                         }
                     };
                 }
-                Ok((node, CatalogType::Text))
+                Ok((node, kind))
             }
             Expr::Function(function) => self.function(function, scope, depth),
             // It may be in a part of the query that has no rows.
-            _ => Ok((Node::Unknown, CatalogType::Text)),
+            _ => Ok((Node::Unknown(Unanswered::part(expr)), CatalogType::TEXT)),
         }
     }
 
@@ -280,14 +332,14 @@ impl Compiler<'_> {
         name: &str,
         scope: &CatalogScope<'_>,
         quoted: bool,
-    ) -> Result<(Node, CatalogType), Unknown> {
+    ) -> Result<(Node, CatalogType), Unanswered> {
         let (mut at, mut depth) = (Some(scope), 0);
         while let Some(here) = at {
             let fits = |column: &VisibleColumn| {
                 column.name == name && table.is_none_or(|table| column.table == table)
             };
             if let Some(index) = here.columns.iter().position(fits) {
-                let kind = here.columns.get(index).map_or(CatalogType::Text, |column| column.kind);
+                let kind = here.columns.get(index).map_or(CatalogType::TEXT, |column| column.kind);
                 return Ok((Node::Column { depth, index }, kind));
             }
             (at, depth) = (here.outer, depth + 1);
@@ -295,38 +347,56 @@ impl Compiler<'_> {
         // In PostgreSQL, the column of a scalar function has the name of the function's alias.
         if table.is_none() && !quoted && functions::is_about_the_catalog(name) {
             self.touched.set(true);
-            return Ok((Node::Call(name.to_owned(), Vec::new()), functions::kind(name)));
+            return Ok((Node::Call(name.to_owned(), Vec::new()), functions::kind(name, None)));
         }
-        Err(Unknown)
+        // The name of a source is its row.
+        let of_source = |column: &&VisibleColumn| column.table == name && !column.is_system;
+        if table.is_none() && scope.columns.iter().any(|column| of_source(&column)) {
+            let columns = scope.columns.iter().enumerate().filter(|(_, column)| of_source(column));
+            let columns = columns.map(|(index, column)| {
+                (column.name.as_str().into(), Node::Column { depth: 0, index })
+            });
+            return Ok((Node::Record(columns.collect()), CatalogType(2249)));
+        }
+        Err(match table {
+            Some(table) => Unanswered::column(&format!("{table}.{name}")),
+            None => Unanswered::column(name),
+        })
     }
 
-    fn constant(&self, value: &Value) -> Result<(Node, CatalogType), Unknown> {
+    fn constant(&self, value: &Value) -> Result<(Node, CatalogType), Unanswered> {
         let (datum, kind) = match value {
-            Value::Null => (Datum::Null, CatalogType::Text),
-            Value::Boolean(value) => (Datum::Bool(*value), CatalogType::Bool),
-            Value::Number(digits, _) => match digits.parse() {
-                Ok(number) => (Datum::Int(number), CatalogType::Int),
-                Err(_) => (Datum::from(digits.as_str()), CatalogType::Text),
+            Value::Null => (Datum::Null, CatalogType::TEXT),
+            Value::Boolean(value) => (Datum::Bool(*value), CatalogType::BOOL),
+            Value::Number(digits, _) => match digits.parse::<i64>() {
+                Ok(number) if i32::try_from(number).is_ok() => {
+                    (Datum::Int(number), CatalogType::INT4)
+                }
+                Ok(number) => (Datum::Int(number), CatalogType::INT8),
+                Err(_) => (Datum::from(digits.as_str()), CatalogType::NUMERIC),
             },
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-                (Datum::from(text.as_str()), CatalogType::Text)
+                (Datum::from(text.as_str()), CatalogType::TEXT)
             }
             Value::Placeholder(name) => {
-                let number: usize = name.trim_start_matches('$').parse().map_err(|_| Unknown)?;
-                let value =
-                    number.checked_sub(1).and_then(|n| self.values.get(n)).ok_or(Unknown)?;
+                let number: usize =
+                    name.trim_start_matches('$').parse().map_err(|_| Unanswered::Unclear)?;
+                let value = number
+                    .checked_sub(1)
+                    .and_then(|n| self.values.get(n))
+                    .ok_or(Unanswered::Unclear)?;
                 match value {
-                    Parameter::Null => (Datum::Null, CatalogType::Text),
-                    Parameter::Boolean(value) => (Datum::Bool(*value), CatalogType::Bool),
-                    Parameter::Integer(value) => (Datum::Int(*value), CatalogType::Int),
-                    Parameter::Text(text) => (Datum::from(text.as_str()), CatalogType::Text),
+                    Parameter::Null => (Datum::Null, CatalogType::TEXT),
+                    Parameter::Boolean(value) => (Datum::Bool(*value), CatalogType::BOOL),
+                    Parameter::Integer(value) => (Datum::Int(*value), CatalogType::INT8),
+                    Parameter::Text(text) => (Datum::from(text.as_str()), CatalogType::TEXT),
                     Parameter::Float(value) => {
-                        (Datum::from(value.to_string().as_str()), CatalogType::Text)
+                        (Datum::from(value.to_string().as_str()), CatalogType::TEXT)
                     }
-                    _ => return Err(Unknown),
+                    _ => return Err(Unanswered::Unclear),
                 }
             }
-            _ => return Err(Unknown),
+            _ => return Err(Unanswered::Unclear),
         };
         Ok((Node::Constant(datum), kind))
     }
@@ -338,7 +408,7 @@ impl Compiler<'_> {
         escape: Option<&str>,
         scope: &CatalogScope<'_>,
         depth: u32,
-    ) -> Result<Node, Unknown> {
+    ) -> Result<Node, Unanswered> {
         let (node, _) = self.at(pattern, scope, depth + 1)?;
         match escape.map(|escape| escape.trim_matches('\'')) {
             None | Some("\\") => Ok(node),
@@ -347,7 +417,7 @@ impl Compiler<'_> {
                 let list = std::iter::once(node).chain(list).collect();
                 Ok(Node::Call("replace".to_owned(), list))
             }
-            Some(_) => Err(Unknown),
+            Some(_) => Err(Unanswered::Unclear),
         }
     }
 
@@ -359,43 +429,21 @@ impl Compiler<'_> {
         all: bool,
         scope: &CatalogScope<'_>,
         depth: u32,
-    ) -> Result<(Node, CatalogType), Unknown> {
-        let comparison = comparison(op).ok_or(Unknown)?;
+    ) -> Result<(Node, CatalogType), Unanswered> {
+        let comparison = comparison(op).ok_or_else(|| Unanswered::part(op))?;
         let list = match right {
             Expr::Subquery(inner) => Node::ListOf(self.queries.query(self, inner, scope)?.rows),
             other => self.at(other, scope, depth + 1)?.0,
         };
-        Ok((Node::Each { comparison, left, list: Box::new(list), all }, CatalogType::Bool))
-    }
-
-    fn binary(
-        op: &BinaryOperator,
-        left: (Node, CatalogType),
-        right: (Node, CatalogType),
-    ) -> Result<(Node, CatalogType), Unknown> {
-        let (left, right) = (Box::new(left.0), Box::new(right.0));
-        if let Some(how) = comparison(op) {
-            return Ok((Node::Compare(how, left, right), CatalogType::Bool));
-        }
-        let how = match op {
-            BinaryOperator::And => return Ok((Node::And(left, right), CatalogType::Bool)),
-            BinaryOperator::Or => return Ok((Node::Or(left, right), CatalogType::Bool)),
-            BinaryOperator::StringConcat => {
-                return Ok((Node::Concat(left, right), CatalogType::Text));
-            }
-            BinaryOperator::Plus => Arithmetic::Plus,
-            BinaryOperator::Minus => Arithmetic::Minus,
-            BinaryOperator::Multiply => Arithmetic::Times,
-            BinaryOperator::Divide => Arithmetic::Over,
-            BinaryOperator::Modulo => Arithmetic::Modulo,
-            BinaryOperator::BitwiseAnd => Arithmetic::And,
-            _ => return Ok((Node::Unknown, CatalogType::Text)),
-        };
-        Ok((Node::Add(left, right, how), CatalogType::Int))
+        Ok((Node::Each { comparison, left, list: Box::new(list), all }, CatalogType::BOOL))
     }
 
     /// The sort key of an ORDER BY expression.
-    pub(super) fn sort(&self, by: &OrderByExpr, scope: &CatalogScope<'_>) -> Result<Sort, Unknown> {
+    pub(super) fn sort(
+        &self,
+        by: &OrderByExpr,
+        scope: &CatalogScope<'_>,
+    ) -> Result<Sort, Unanswered> {
         Ok(sorted(by, self.node(&by.expr, scope)?.0))
     }
 
@@ -404,7 +452,7 @@ impl Compiler<'_> {
         function: &Function,
         scope: &CatalogScope<'_>,
         depth: u32,
-    ) -> Result<(Node, CatalogType), Unknown> {
+    ) -> Result<(Node, CatalogType), Unanswered> {
         let name = function_name(&function.name)?;
         let (args, clauses, distinct) = match &function.args {
             FunctionArguments::None => (&[][..], &[][..], false),
@@ -412,12 +460,11 @@ impl Compiler<'_> {
                 (list.args.as_slice(), list.clauses.as_slice(), list.duplicate_treatment.is_some())
             }
             FunctionArguments::Subquery(inner) if name == "array" => {
-                return Ok((
-                    Node::ListOf(self.queries.query(self, inner, scope)?.rows),
-                    CatalogType::Text,
-                ));
+                let Compiled { columns, rows } = self.queries.query(self, inner, scope)?;
+                let kind = columns.first().map_or(CatalogType::TEXT, |(_, kind)| *kind);
+                return Ok((Node::ListOf(rows), kind.array()));
             }
-            FunctionArguments::Subquery(_) => return Err(Unknown),
+            FunctionArguments::Subquery(_) => return Err(Unanswered::Unclear),
         };
         if functions::is_about_the_catalog(&name) {
             self.touched.set(true);
@@ -426,32 +473,48 @@ impl Compiler<'_> {
         // Aggregates cannot be nested.
         let inner =
             CatalogScope { aggregates: scope.aggregates.filter(|_| !is_aggregate), ..*scope };
-        let mut values = Vec::new();
-        let mut first = None;
+        let (mut values, mut kinds) = (Vec::new(), Vec::new());
         for arg in args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
                     let (node, kind) = self.at(expr, &inner, depth + 1)?;
-                    first = first.or_else(|| (!is_null(&node)).then_some(kind));
+                    kinds.extend((!is_null(&node)).then_some(kind));
                     values.push(node);
                 }
                 FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" => {}
-                _ => return Ok((Node::Unknown, CatalogType::Text)),
+                _ => return Ok((Node::Unknown(Unanswered::part(function)), CatalogType::TEXT)),
             }
         }
         if let Some(over) = &function.over {
             return self.window(&name, over, scope);
         }
-        let kind = match name.as_str() {
-            "coalesce" | "nullif" | "max" | "min" | "greatest" | "least" => {
-                first.unwrap_or(CatalogType::Text)
-            }
-            name => functions::kind(name),
-        };
+        if name == "pg_typeof" {
+            let kind = kinds.first().copied().unwrap_or(CatalogType::UNKNOWN);
+            return Ok((
+                Node::Constant(Datum::from(types::formatted(kind.0.into()).as_str())),
+                CatalogType::TEXT,
+            ));
+        }
+        if let (true, Some(extras)) = (set_functions::is_set(&name), scope.extras) {
+            let columns = set_functions::columns(&name, &kinds);
+            let kind = match columns.as_slice() {
+                [(_, kind)] => *kind,
+                _ => CatalogType(2249),
+            };
+            let mut extras = extras.borrow_mut();
+            extras.push(Extra::Set { name, values });
+            return Ok((
+                Node::Column { depth: 0, index: scope.columns.len() + extras.len() - 1 },
+                kind,
+            ));
+        }
+        let kind = functions::kind(&name, kinds.first().copied());
         if !is_aggregate {
             return Ok((Node::Call(name, values), kind));
         }
-        let Some(aggregates) = scope.aggregates else { return Err(Unknown) };
+        let Some(aggregates) = scope.aggregates else {
+            return Err(Unanswered::Said("42803", format!("{name} cannot stand here")));
+        };
         let mut order = Vec::new();
         for clause in clauses {
             match clause {
@@ -460,14 +523,13 @@ impl Compiler<'_> {
                         order.push(self.sort(by, &inner)?);
                     }
                 }
-                _ => return Err(Unknown),
+                _ => return Err(Unanswered::part(function)),
             }
         }
-        if function.filter.is_some() {
-            return Err(Unknown);
-        }
+        let filter = function.filter.as_ref().map(|filter| self.at(filter, &inner, depth + 1));
+        let filter = filter.transpose()?.map(|(node, _)| node);
         let mut aggregates = aggregates.borrow_mut();
-        aggregates.push(Aggregate { name, values, order, distinct });
+        aggregates.push(Aggregate { name, values, order, distinct, filter });
         Ok((Node::Aggregate(aggregates.len() - 1), kind))
     }
 
@@ -477,13 +539,13 @@ impl Compiler<'_> {
         name: &str,
         over: &WindowType,
         scope: &CatalogScope<'_>,
-    ) -> Result<(Node, CatalogType), Unknown> {
-        let (Some(windows), WindowType::WindowSpec(spec), "row_number") =
-            (scope.windows, over, name)
+    ) -> Result<(Node, CatalogType), Unanswered> {
+        let (Some(extras), WindowType::WindowSpec(spec), "row_number") = (scope.extras, over, name)
         else {
-            return Ok((Node::Unknown, CatalogType::Int));
+            let why = Unanswered::part(format!("{name}(…) OVER"));
+            return Ok((Node::Unknown(why), CatalogType::INT8));
         };
-        let inner = CatalogScope { windows: None, ..*scope };
+        let inner = CatalogScope { extras: None, ..*scope };
         let mut window = Window { partition: Vec::new(), order: Vec::new() };
         for expr in &spec.partition_by {
             window.partition.push(self.node(expr, &inner)?.0);
@@ -491,11 +553,11 @@ impl Compiler<'_> {
         for by in &spec.order_by {
             window.order.push(self.sort(by, &inner)?);
         }
-        let mut windows = windows.borrow_mut();
-        windows.push(window);
+        let mut extras = extras.borrow_mut();
+        extras.push(Extra::Number(window));
         Ok((
-            Node::Column { depth: 0, index: scope.columns.len() + windows.len() - 1 },
-            CatalogType::Int,
+            Node::Column { depth: 0, index: scope.columns.len() + extras.len() - 1 },
+            CatalogType::INT8,
         ))
     }
 }
@@ -504,57 +566,4 @@ impl Compiler<'_> {
 pub(super) fn sorted(by: &OrderByExpr, node: Node) -> Sort {
     let descends = by.options.asc == Some(false);
     Sort { by: node, descends, nulls_first: by.options.nulls_first.unwrap_or(descends) }
-}
-
-fn is_null(node: &Node) -> bool {
-    matches!(node, Node::Constant(Datum::Null))
-}
-
-fn comparison(op: &BinaryOperator) -> Option<Comparison> {
-    Some(match op {
-        BinaryOperator::Eq => Comparison::Equal,
-        BinaryOperator::NotEq => Comparison::Unequal,
-        BinaryOperator::Lt => Comparison::Less,
-        BinaryOperator::LtEq => Comparison::AtMost,
-        BinaryOperator::Gt => Comparison::Greater,
-        BinaryOperator::GtEq => Comparison::AtLeast,
-        BinaryOperator::PGLikeMatch => Comparison::Like { negated: false, folded: false },
-        BinaryOperator::PGNotLikeMatch => Comparison::Like { negated: true, folded: false },
-        BinaryOperator::PGILikeMatch => Comparison::Like { negated: false, folded: true },
-        BinaryOperator::PGNotILikeMatch => Comparison::Like { negated: true, folded: true },
-        BinaryOperator::PGRegexMatch => Comparison::Regex { negated: false, folded: false },
-        BinaryOperator::PGRegexNotMatch => Comparison::Regex { negated: true, folded: false },
-        BinaryOperator::PGRegexIMatch => Comparison::Regex { negated: false, folded: true },
-        BinaryOperator::PGRegexNotIMatch => Comparison::Regex { negated: true, folded: true },
-        BinaryOperator::PGCustomBinaryOperator(parts) => match parts.last().map(String::as_str) {
-            Some("~") => Comparison::Regex { negated: false, folded: false },
-            Some("!~") => Comparison::Regex { negated: true, folded: false },
-            Some("=") => Comparison::Equal,
-            Some("<>") => Comparison::Unequal,
-            _ => return None,
-        },
-        _ => return None,
-    })
-}
-
-/// A cast, and its type. If a number that stands for an object becomes a text, the text is the
-/// object's name.
-fn cast(node: Node, to: &DataType) -> (Node, CatalogType) {
-    let written = to.to_string().to_lowercase();
-    let bare = written.strip_prefix("pg_catalog.").unwrap_or(&written).replace('"', "");
-    let is_array = bare.ends_with("[]");
-    let name = bare.split('(').next().unwrap_or_default().to_owned();
-    let kind = match name.as_str() {
-        "regclass" | "regtype" | "oid" | "int" | "int2" | "int4" | "int8" | "integer"
-        | "bigint" | "smallint" => CatalogType::Int,
-        "bool" | "boolean" => CatalogType::Bool,
-        _ => CatalogType::Text,
-    };
-    let is_text = kind == CatalogType::Text && !is_array;
-    match node {
-        Node::Cast(of, inner) if is_text && ["regclass", "regtype"].contains(&of.as_str()) => {
-            (Node::Shown(of, inner), CatalogType::Text)
-        }
-        node => (Node::Cast(name, Box::new(node)), kind),
-    }
 }

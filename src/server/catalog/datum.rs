@@ -7,12 +7,46 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The types of the catalog, as reported to clients.
+use super::super::binary::elements;
+use super::super::types;
+use super::super::types::kinds;
+
+/// A type of PostgreSQL, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CatalogType {
-    Bool,
-    Int,
-    Text,
+pub(super) struct CatalogType(pub(super) u32);
+
+impl CatalogType {
+    pub(super) const BOOL: Self = Self(kinds::BOOL);
+    pub(super) const INT2: Self = Self(kinds::INT2);
+    pub(super) const INT4: Self = Self(kinds::INT4);
+    pub(super) const INT8: Self = Self(kinds::INT8);
+    pub(super) const TEXT: Self = Self(kinds::TEXT);
+    pub(super) const NAME: Self = Self(kinds::NAME);
+    pub(super) const OID: Self = Self(kinds::OID);
+    pub(super) const NUMERIC: Self = Self(kinds::NUMERIC);
+    pub(super) const TIMESTAMPTZ: Self = Self(kinds::TIMESTAMPTZ);
+    pub(super) const JSON: Self = Self(114);
+    pub(super) const UNKNOWN: Self = Self(kinds::UNKNOWN);
+
+    /// The type of arrays of it.
+    pub(super) fn array(self) -> Self {
+        Self(types::array_of(self.0))
+    }
+
+    /// The type of its elements.
+    pub(super) fn element(self) -> Self {
+        Self(types::element_of(self.0))
+    }
+
+    /// Whether its values are whole numbers, or numbers of objects.
+    pub(super) fn is_int(self) -> bool {
+        matches!(self.0, kinds::INT2 | kinds::INT4 | kinds::INT8 | kinds::OID | 28 | 29)
+    }
+
+    /// Whether it is an array or a vector.
+    pub(super) fn is_array(self) -> bool {
+        types::numbered(self.0.into()).is_some_and(|(t, is_array)| is_array || t.category == "A")
+    }
 }
 
 /// A value.
@@ -23,11 +57,45 @@ pub(super) enum Datum {
     Int(i64),
     Text(Arc<str>),
     List(Vec<Datum>),
+    /// A row: the names of its columns, and their values.
+    Record(Vec<(Arc<str>, Datum)>),
 }
 
-/// The query has no answer here: it uses something unknown, or would take too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unknown;
+/// Why a query has no answer here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// It is not about the catalog.
+    Elsewhere,
+    /// The parser does not read it; the engine says where.
+    Unparsed,
+    /// It names a relation that the catalog does not have.
+    Relation(String),
+    /// It names something else that the catalog does not have, or a value does not fit: SQLSTATE
+    /// and a sentence.
+    Said(&'static str, String),
+    /// It would take too long.
+    TooLong,
+    /// The catalog does not compute it.
+    Unclear,
+}
+
+impl Unanswered {
+    /// A column that no source has.
+    pub(super) fn column(name: &str) -> Self {
+        Self::Said("42703", format!("there is no column {name} here"))
+    }
+
+    /// A function that the catalog does not know.
+    pub(super) fn function(name: &str) -> Self {
+        Self::Said("42883", format!("the catalog does not know the function {name}"))
+    }
+
+    /// A part of SQL that the catalog does not know.
+    pub(super) fn part(what: impl std::fmt::Display) -> Self {
+        let what: String = what.to_string().chars().take(200).collect();
+        Self::Said("0A000", format!("the catalog does not compute {what}"))
+    }
+}
 
 impl From<&str> for Datum {
     fn from(text: &str) -> Self {
@@ -57,6 +125,29 @@ impl Datum {
                 });
                 Some(format!("{{{}}}", each.collect::<Vec<_>>().join(",")))
             }
+            Self::Record(columns) => {
+                let each = columns.iter().map(|(_, value)| value.text().unwrap_or_default());
+                Some(format!("({})", each.collect::<Vec<_>>().join(",")))
+            }
+        }
+    }
+
+    /// It as JSON.
+    pub(super) fn json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::from(*value),
+            Self::Int(value) => Value::from(*value),
+            Self::Text(text) => {
+                let nested = text.starts_with(['{', '[']).then(|| serde_json::from_str(text).ok());
+                nested.flatten().unwrap_or_else(|| Value::from(&**text))
+            }
+            Self::List(list) => list.iter().map(Self::json).collect(),
+            Self::Record(columns) => {
+                let each = columns.iter().map(|(name, value)| (name.to_string(), value.json()));
+                Value::Object(each.collect())
+            }
         }
     }
 
@@ -65,7 +156,7 @@ impl Datum {
         match self {
             Self::Bool(value) => Some(*value),
             Self::Text(text) => truth(text),
-            Self::Null | Self::Int(_) | Self::List(_) => None,
+            Self::Null | Self::Int(_) | Self::List(_) | Self::Record(_) => None,
         }
     }
 
@@ -75,7 +166,7 @@ impl Datum {
             Self::Int(value) => Some(*value),
             Self::Text(text) => text.trim().parse().ok(),
             Self::Bool(value) => Some((*value).into()),
-            Self::Null | Self::List(_) => None,
+            Self::Null | Self::List(_) | Self::Record(_) => None,
         }
     }
 
@@ -83,8 +174,12 @@ impl Datum {
     pub(super) fn list(&self) -> Option<Vec<Self>> {
         match self {
             Self::List(list) => Some(list.clone()),
-            Self::Text(text) => elements(text),
-            Self::Null | Self::Bool(_) | Self::Int(_) => None,
+            Self::Text(text) => {
+                let value =
+                    |one: Option<String>| one.map_or(Self::Null, |one| Self::Text(one.into()));
+                Some(elements(text)?.into_iter().map(value).collect())
+            }
+            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Record(_) => None,
         }
     }
 
@@ -118,35 +213,6 @@ fn truth(text: &str) -> Option<bool> {
 fn is_plain(text: &str) -> bool {
     let special = |c: char| c.is_whitespace() || ['{', '}', ',', '"', '\\'].contains(&c);
     !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(special)
-}
-
-/// The elements of `{a,"b c",NULL}`.
-fn elements(text: &str) -> Option<Vec<Datum>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let (mut list, mut one, mut quoted, mut was_quoted) = (Vec::new(), String::new(), false, false);
-    if inner.trim().is_empty() {
-        return Some(list);
-    }
-    let mut end = |one: &mut String, was_quoted: &mut bool| {
-        let is_null = !*was_quoted && one.trim().eq_ignore_ascii_case("null");
-        let text = if *was_quoted { one.as_str() } else { one.trim() };
-        list.push(if is_null { Datum::Null } else { Datum::from(text) });
-        one.clear();
-        *was_quoted = false;
-    };
-    let mut chars = inner.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => one.push(chars.next()?),
-            '"' => (quoted, was_quoted) = (!quoted, true),
-            ',' if !quoted => end(&mut one, &mut was_quoted),
-            // Around quotes and after a comma, spaces do not belong to an element.
-            c if !quoted && c.is_whitespace() && (one.is_empty() || was_quoted) => {}
-            c => one.push(c),
-        }
-    }
-    end(&mut one, &mut was_quoted);
-    Some(list)
 }
 
 #[cfg(test)]

@@ -19,37 +19,47 @@
 //! SELECT count(*) FROM pg_class, people                  →   the engine's to refuse
 //! ```
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{Schema, SchemaRef};
 use hushql::Value;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Query, Statement, visit_relations};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
-use self::compile::{Compiler, MOST_EXPRESSIONS};
-use self::datum::{CatalogType, Datum, Unknown};
+use self::compile::{Compiler, MOST_EXPRESSIONS, parts};
+use self::datum::{Datum, Unanswered};
 use self::node::{Env, Steps, SubqueryRows};
 use self::plan::CatalogQuery;
 use self::relations::World;
 use self::select::Within;
 use super::client::{Desk, Failed};
-use super::encode::EncodedTable;
-use super::statement_kind::{SETTINGS, VERSION};
+use super::encode::{EncodedTable, typed_field};
+use super::known_settings::{self, VERSION};
+use super::settings;
+use super::sqlstate::said;
+use super::timestamp::timestamp_text;
 
+mod aggregates;
+mod calls;
 mod compile;
 mod datum;
 mod functions;
 mod named;
 mod node;
+mod operators;
+mod order;
 mod plan;
 mod relations;
+mod rows;
 mod select;
+mod set_functions;
 #[cfg(test)]
 mod tests;
-mod types;
 
 /// The name of the only database.
 pub(super) const DATABASE: &str = "hushql";
@@ -59,7 +69,7 @@ const LONGEST: usize = 64 << 10;
 const STACK: usize = 64 << 20;
 
 /// A query on the catalog contains at least one of these words.
-const SIGNS: [&str; 9] = [
+const SIGNS: [&str; 14] = [
     "pg_",
     "information_schema",
     "current_",
@@ -69,20 +79,30 @@ const SIGNS: [&str; 9] = [
     "has_",
     "regtype",
     "to_reg",
+    "set_config",
+    "quote_ident",
+    "col_description",
+    "obj_description",
+    "row_security_active",
 ];
 
 /// The answer to a query of a tool, with values for its parameters; `None` if it is not about the
 /// catalog.
 ///
 /// # Errors
-/// The errors of the vault.
+/// The errors of the vault, and a sentence for a query on the catalog that has no answer.
 pub(super) fn answer(
-    desk: &Desk,
+    desk: &mut Desk,
     sql: &str,
     values: &[Value],
 ) -> Result<Option<EncodedTable>, Failed> {
     let Some(world) = world(desk, sql)? else { return Ok(None) };
-    Ok(with_room(|| asked(&world, sql, values)))
+    let found = with_room(|| asked(&world, sql, values));
+    let table = answered(desk, sql, found)?;
+    for (name, value) in world.configured.take() {
+        settings::set(desk, &name, Some(value).filter(|value| !value.is_empty()))?;
+    }
+    Ok(table)
 }
 
 /// The columns of the answer to a query with these values.
@@ -95,8 +115,31 @@ pub(super) fn columns(
     values: &[Value],
 ) -> Result<Option<SchemaRef>, Failed> {
     let Some(world) = world(desk, sql)? else { return Ok(None) };
-    let plan = with_room(|| Some(schema(&compiled(&world, sql, values).ok()?)));
-    Ok(plan)
+    answered(desk, sql, with_room(|| Ok(schema(&compiled(&world, sql, values)?))))
+}
+
+/// What the client gets: an answer, a sentence, or `None` if the query is the engine's.
+fn answered<T>(desk: &Desk, sql: &str, found: Result<T, Unanswered>) -> Result<Option<T>, Failed> {
+    let (code, message) = match found {
+        Ok(found) => return Ok(Some(found)),
+        Err(Unanswered::Elsewhere | Unanswered::Relation(_)) => return Ok(None),
+        Err(Unanswered::Unparsed) => {
+            let lower = sql.to_ascii_lowercase();
+            if lower.contains("pg_") || lower.contains("information_schema") {
+                desk.refused_by_catalog(sql, "this does not parse");
+            }
+            return Ok(None);
+        }
+        Err(Unanswered::Said(code, message)) => (code, message),
+        Err(Unanswered::TooLong) => {
+            ("54001", "this query of the catalog takes too many steps".to_owned())
+        }
+        Err(Unanswered::Unclear) => {
+            ("0A000", "the catalog does not answer a query of this shape".to_owned())
+        }
+    };
+    desk.refused_by_catalog(sql, &message);
+    Err(said(code, message).into())
 }
 
 /// Runs on a stack that is deep enough for every query of the allowed length.
@@ -110,7 +153,15 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
     if sql.len() > LONGEST || !SIGNS.iter().any(|sign| lower.contains(sign)) {
         return Ok(None);
     }
-    let settings = SETTINGS.iter().map(|(name, _)| ((*name).to_owned(), desk.setting(name)));
+    let names: Vec<&str> = match lower.contains("setting") {
+        true => known_settings::names().collect(),
+        false => vec!["application_name", "client_encoding"],
+    };
+    let settings = names.into_iter().map(|name| (name.to_owned(), desk.setting(name)));
+    let time = |time: SystemTime| {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        timestamp_text(i64::try_from(since.as_micros()).unwrap_or(0), true)
+    };
     Ok(Some(World {
         tables: desk.session.schemas()?,
         role: desk.role.clone().unwrap_or_else(|| "owner".to_owned()),
@@ -118,61 +169,92 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
         version: VERSION.to_owned(),
         process: desk.seat.process,
         settings: settings.collect(),
+        now: time(SystemTime::now()),
+        started: time(desk.house.started),
+        configured: RefCell::default(),
     }))
 }
 
 /// The plan of a query on the catalog.
-fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<CatalogQuery, Unknown> {
-    let statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).map_err(|_| Unknown)?;
-    let [Statement::Query(query)] = statements.as_slice() else { return Err(Unknown) };
+fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<CatalogQuery, Unanswered> {
+    let statements = Parser::parse_sql(&PostgreSqlDialect {}, sql);
+    let statements = statements.map_err(|_| Unanswered::Unparsed)?;
+    let [Statement::Query(query)] = statements.as_slice() else {
+        return Err(Unanswered::Elsewhere);
+    };
     let within = Within::new();
     let (touched, left) = (Cell::new(false), Cell::new(MOST_EXPRESSIONS));
     let compiler = Compiler { world, values, queries: &within, touched: &touched, left: &left };
-    let plan = within.plan(&compiler, query, None)?;
-    if touched.get() { Ok(plan) } else { Err(Unknown) }
+    match within.plan(&compiler, query, None) {
+        Ok(plan) if touched.get() => Ok(plan),
+        Err(Unanswered::Relation(name)) => Err(other_table(world, query, name)),
+        Err(why) if touched.get() => Err(why),
+        Ok(_) | Err(_) => Err(Unanswered::Elsewhere),
+    }
+}
+
+/// A query that names a relation which the catalog does not have is the engine's, unless it names
+/// one of the catalog, too.
+fn other_table(world: &World, query: &Query, name: String) -> Unanswered {
+    let named = visit_relations(query, |relation| {
+        let parts = parts(relation).unwrap_or_default();
+        let (schema, bare) = match parts.as_slice() {
+            [bare] => (None, bare.as_str()),
+            [.., schema, bare] => (Some(schema.as_str()), bare.as_str()),
+            [] => return ControlFlow::Continue(()),
+        };
+        let is_own = schema.is_none() && world.tables.iter().any(|table| table.name == bare);
+        match !is_own && relations::relation(schema, bare).is_some() {
+            true => ControlFlow::Break(bare.to_owned()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    let ControlFlow::Break(relation) = named else { return Unanswered::Relation(name) };
+    let bare = name.rsplit('.').next().unwrap_or(&name);
+    match world.tables.iter().any(|table| table.name == bare) {
+        true => Unanswered::Said(
+            "0A000",
+            format!("a query reads the catalog, as {relation}, or tables, as {name}, but not both"),
+        ),
+        false => Unanswered::Said("42P01", format!("there is no table {name}")),
+    }
 }
 
 /// The answer to a query on the catalog.
-fn asked(world: &World, sql: &str, values: &[Value]) -> Option<EncodedTable> {
-    let plan = compiled(world, sql, values).ok()?;
+fn asked(world: &World, sql: &str, values: &[Value]) -> Result<EncodedTable, Unanswered> {
+    let plan = compiled(world, sql, values)?;
     let steps = Steps::new();
     let env = Env { world, steps: &steps, row: &[], aggregates: &[], outer: None };
-    let rows = plan.rows(&env).ok()?;
+    let rows = plan.rows(&env)?;
     table(&plan, &rows)
 }
 
+/// The columns of an answer. All of them are texts; their fields say of which type.
 fn schema(plan: &CatalogQuery) -> SchemaRef {
-    let fields = plan.columns.iter().map(|(name, kind)| {
-        let data_type = match kind {
-            CatalogType::Bool => DataType::Boolean,
-            CatalogType::Int => DataType::Int64,
-            CatalogType::Text => DataType::Utf8,
-        };
-        Field::new(name, data_type, true)
+    let origins = plan.origins();
+    let fields = plan.columns.iter().enumerate().map(|(at, (name, kind))| {
+        let origin = origins.get(at).copied().flatten();
+        typed_field(name, kind.0, origin)
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Rows as Arrow batches; `None` if a value does not have the declared type.
-fn table(plan: &CatalogQuery, rows: &[Vec<Datum>]) -> Option<EncodedTable> {
+/// Rows as an Arrow batch.
+fn table(plan: &CatalogQuery, rows: &[Vec<Datum>]) -> Result<EncodedTable, Unanswered> {
     let schema = schema(plan);
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    for (at, (_, kind)) in plan.columns.iter().enumerate() {
-        let cells = rows.iter().map(|row| row.get(at).unwrap_or(&Datum::Null));
-        columns.push(match kind {
-            CatalogType::Bool => {
-                let one =
-                    |cell: &Datum| if cell.is_null() { Some(None) } else { cell.truth().map(Some) };
-                Arc::new(cells.map(one).collect::<Option<BooleanArray>>()?)
+    let columns = plan.columns.iter().enumerate().map(|(at, (_, kind))| {
+        let text = |row: &Vec<Datum>| match row.get(at) {
+            // A vector is written without braces.
+            Some(Datum::List(list)) if matches!(kind.0, 22 | 30) => {
+                Some(list.iter().filter_map(Datum::text).collect::<Vec<_>>().join(" "))
             }
-            CatalogType::Int => {
-                let one =
-                    |cell: &Datum| if cell.is_null() { Some(None) } else { cell.int().map(Some) };
-                Arc::new(cells.map(one).collect::<Option<Int64Array>>()?)
-            }
-            CatalogType::Text => Arc::new(cells.map(Datum::text).collect::<StringArray>()),
-        });
-    }
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).ok()?;
-    Some(EncodedTable { schema, batches: vec![batch] })
+            Some(value) => value.text(),
+            None => None,
+        };
+        Arc::new(rows.iter().map(text).collect::<StringArray>()) as ArrayRef
+    });
+    let columns: Vec<ArrayRef> = columns.collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options);
+    Ok(EncodedTable { schema, batches: vec![batch.map_err(|_| Unanswered::Unclear)?] })
 }

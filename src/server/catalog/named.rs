@@ -3,29 +3,31 @@
 //! In: expressions, aliases and sides of set operations. Out: the names that PostgreSQL gives to
 //! columns, and parts of queries.
 
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableAlias};
+use sqlparser::ast::{AccessExpr, Expr, Ident, Query, SelectItem, SetExpr, TableAlias, Value};
 
+use super::super::types;
 use super::compile::{NamedColumns, folded, parts};
 use super::datum::CatalogType;
-use super::functions;
 use super::node::Node;
 use super::plan::{Body, CatalogQuery};
+use super::set_functions;
 
 /// The columns of a function in FROM.
-pub(super) fn function_columns(name: &str, numbered: bool) -> NamedColumns {
-    if name == "pg_get_keywords" {
-        return ["word", "catcode", "barelabel", "catdesc", "baredesc"]
-            .map(|name| (name.to_owned(), CatalogType::Text))
-            .to_vec();
-    }
-    let kind = if name == "generate_series" { CatalogType::Int } else { functions::kind(name) };
-    let ordinality = numbered.then(|| ("ordinality".to_owned(), CatalogType::Int));
-    std::iter::once((name.to_owned(), kind)).chain(ordinality).collect()
+pub(super) fn function_columns(name: &str, kinds: &[CatalogType], numbered: bool) -> NamedColumns {
+    let ordinality = numbered.then(|| ("ordinality".to_owned(), CatalogType::INT8));
+    set_functions::columns(name, kinds).into_iter().chain(ordinality).collect()
 }
 
 /// The plan of a body without ORDER BY or LIMIT.
 pub(super) fn plan_of(columns: NamedColumns, body: Body) -> CatalogQuery {
-    CatalogQuery { columns, body, order: Vec::new(), limit: None, offset: None }
+    CatalogQuery {
+        columns,
+        body,
+        order: Vec::new(),
+        first_of: Vec::new(),
+        limit: None,
+        offset: None,
+    }
 }
 
 /// A side of a set operation as a query.
@@ -64,7 +66,7 @@ pub(super) fn place(expr: &Expr, named: &NamedColumns) -> Option<usize> {
             named.iter().position(|(known, _)| *known == name)
         }
         Expr::Value(value) => match &value.value {
-            sqlparser::ast::Value::Number(digits, _) => {
+            Value::Number(digits, _) => {
                 let place: usize = digits.parse().ok()?;
                 place.checked_sub(1).filter(|place| *place < named.len())
             }
@@ -89,7 +91,13 @@ pub(super) fn name_of(expr: &Expr) -> String {
         Expr::CompoundIdentifier(names) => last(names),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
         Expr::Cast { expr, data_type, .. } => match name_of(expr).as_str() {
-            "?column?" => data_type.to_string().to_lowercase().replace('"', ""),
+            "?column?" => {
+                let written = data_type.to_string().to_lowercase().replace('"', "");
+                let bare = written.rsplit('.').next().unwrap_or_default();
+                let bare = bare.split('(').next().unwrap_or_default().trim_end_matches("[]");
+                let found = types::named(bare).and_then(types::numbered);
+                found.map_or_else(|| bare.to_owned(), |(t, _)| t.name.to_owned())
+            }
             name => name.to_owned(),
         },
         Expr::Function(function) => {
@@ -101,7 +109,15 @@ pub(super) fn name_of(expr: &Expr) -> String {
         },
         Expr::Exists { .. } => "exists".to_owned(),
         Expr::Array(_) => "array".to_owned(),
-        Expr::CompoundFieldAccess { root, .. } => name_of(root),
+        Expr::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
+            Some(AccessExpr::Dot(Expr::Identifier(name))) => folded(name),
+            _ => name_of(root),
+        },
+        Expr::Position { .. } => "position".to_owned(),
+        Expr::Extract { .. } => "extract".to_owned(),
+        Expr::Tuple(_) => "row".to_owned(),
+        Expr::TypedString(typed) => typed.data_type.to_string().to_lowercase(),
+        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => "bool".to_owned(),
         Expr::Subquery(query) => match &*query.body {
             SetExpr::Select(select) => match select.projection.first() {
                 Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),

@@ -7,13 +7,14 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use regex::RegexBuilder;
 
-use super::datum::{Datum, Unknown};
+use super::super::types;
+use super::datum::{Datum, Unanswered};
 use super::functions;
 use super::relations::World;
-use super::types;
 
 /// The most values that a query may compute.
 const MOST_STEPS: u64 = 3_000_000;
@@ -32,9 +33,9 @@ impl Steps {
     }
 
     /// Uses up some steps.
-    pub(super) fn take(&self, count: usize) -> Result<(), Unknown> {
-        let count = u64::try_from(count).map_err(|_| Unknown)?;
-        self.0.set(self.0.get().checked_sub(count).ok_or(Unknown)?);
+    pub(super) fn take(&self, count: usize) -> Result<(), Unanswered> {
+        let count = u64::try_from(count).map_err(|_| Unanswered::Unclear)?;
+        self.0.set(self.0.get().checked_sub(count).ok_or(Unanswered::TooLong)?);
         Ok(())
     }
 }
@@ -52,7 +53,7 @@ pub(super) struct Env<'a> {
 /// A query within an expression.
 pub(super) trait SubqueryRows: Debug {
     /// Its rows, for a row of the query around it.
-    fn rows(&self, env: &Env<'_>) -> Result<Vec<Vec<Datum>>, Unknown>;
+    fn rows(&self, env: &Env<'_>) -> Result<Vec<Vec<Datum>>, Unanswered>;
 }
 
 /// A comparison of two values.
@@ -64,8 +65,18 @@ pub(super) enum Comparison {
     AtMost,
     Greater,
     AtLeast,
-    Like { negated: bool, folded: bool },
-    Regex { negated: bool, folded: bool },
+    /// `@>`: the left array has all elements of the right one.
+    Contains,
+    /// `&&`: two arrays have an element in common.
+    Overlaps,
+    Like {
+        negated: bool,
+        folded: bool,
+    },
+    Regex {
+        negated: bool,
+        folded: bool,
+    },
 }
 
 /// An expression.
@@ -111,8 +122,12 @@ pub(super) enum Node {
     Element(Box<Node>, Box<Node>),
     Add(Box<Node>, Box<Node>, Arithmetic),
     Concat(Box<Node>, Box<Node>),
-    /// An expression without a value here.
-    Unknown,
+    /// A row, with the names of its columns.
+    Record(Vec<(Arc<str>, Node)>),
+    /// A column of a row.
+    Field(Box<Node>, String),
+    /// An expression without a value here, and why.
+    Unknown(Unanswered),
 }
 
 /// An arithmetic operator.
@@ -124,22 +139,27 @@ pub(super) enum Arithmetic {
     Over,
     Modulo,
     And,
+    Or,
+    Left,
+    Right,
 }
 
 impl Node {
     /// The value for a row.
-    pub(super) fn value(&self, env: &Env<'_>) -> Result<Datum, Unknown> {
+    pub(super) fn value(&self, env: &Env<'_>) -> Result<Datum, Unanswered> {
         env.steps.take(1)?;
         Ok(match self {
             Self::Constant(value) => value.clone(),
             Self::Column { depth, index } => {
                 let mut found = env;
                 for _ in 0..*depth {
-                    found = found.outer.ok_or(Unknown)?;
+                    found = found.outer.ok_or(Unanswered::Unclear)?;
                 }
                 found.row.get(*index).cloned().unwrap_or(Datum::Null)
             }
-            Self::Aggregate(index) => env.aggregates.get(*index).cloned().ok_or(Unknown)?,
+            Self::Aggregate(index) => {
+                env.aggregates.get(*index).cloned().ok_or(Unanswered::Unclear)?
+            }
             Self::Not(of) => told(of.value(env)?.truth().map(|truth| !truth)),
             Self::And(left, right) => {
                 let left = left.value(env)?.truth();
@@ -168,7 +188,7 @@ impl Node {
                 if list.is_null() {
                     return Ok(Datum::Null);
                 }
-                let list = list.list().ok_or(Unknown)?;
+                let list = list.list().ok_or(Unanswered::Unclear)?;
                 let each = if matches!(comparison, Comparison::Regex { .. }) {
                     STEPS_OF_A_PATTERN
                 } else {
@@ -204,13 +224,21 @@ impl Node {
                 let left = left.value(env)?;
                 let rows = query.rows(env)?;
                 env.steps.take(rows.len())?;
-                is_in(&left, rows.iter().filter_map(|row| row.first()))?
+                match &left {
+                    Datum::List(list)
+                        if rows.first().is_some_and(|row| row.len() == list.len()) =>
+                    {
+                        let rows: Vec<Datum> = rows.into_iter().map(Datum::List).collect();
+                        is_in(&left, rows.iter())?
+                    }
+                    _ => is_in(&left, rows.iter().filter_map(|row| row.first()))?,
+                }
             }
             Self::Exists(query) => Datum::Bool(!query.rows(env)?.is_empty()),
             Self::Scalar(query) => match query.rows(env)?.as_slice() {
                 [] => Datum::Null,
-                [row] => row.first().cloned().ok_or(Unknown)?,
-                _ => return Err(Unknown),
+                [row] => row.first().cloned().ok_or(Unanswered::Unclear)?,
+                _ => return Err(Unanswered::Unclear),
             },
             Self::ListOf(query) => {
                 let rows = query.rows(env)?.into_iter();
@@ -233,7 +261,10 @@ impl Node {
             Self::Call(name, values) => {
                 let values =
                     values.iter().map(|node| node.value(env)).collect::<Result<Vec<_>, _>>()?;
-                functions::call(env.world, name, &values)?
+                functions::call(env.world, name, &values).map_err(|why| match why {
+                    Unanswered::Unclear => Unanswered::function(name),
+                    why => why,
+                })?
             }
             Self::Cast(to, of) => cast(env.world, to, of.value(env)?)?,
             Self::Shown(what, of) => functions::shown(env.world, what, &of.value(env)?),
@@ -252,7 +283,10 @@ impl Node {
                 if left.is_null() || right.is_null() {
                     return Ok(Datum::Null);
                 }
-                let (left, right) = (left.int().ok_or(Unknown)?, right.int().ok_or(Unknown)?);
+                let (left, right) = (
+                    left.int().ok_or(Unanswered::Unclear)?,
+                    right.int().ok_or(Unanswered::Unclear)?,
+                );
                 let value = match how {
                     Arithmetic::Plus => left.checked_add(right),
                     Arithmetic::Minus => left.checked_sub(right),
@@ -260,8 +294,15 @@ impl Node {
                     Arithmetic::Over => left.checked_div(right),
                     Arithmetic::Modulo => left.checked_rem(right),
                     Arithmetic::And => Some(left & right),
+                    Arithmetic::Or => Some(left | right),
+                    Arithmetic::Left => {
+                        u32::try_from(right).ok().and_then(|right| left.checked_shl(right))
+                    }
+                    Arithmetic::Right => {
+                        u32::try_from(right).ok().and_then(|right| left.checked_shr(right))
+                    }
                 };
-                Datum::Int(value.ok_or(Unknown)?)
+                Datum::Int(value.ok_or(Unanswered::Unclear)?)
             }
             Self::Concat(left, right) => match (left.value(env)?, right.value(env)?) {
                 (Datum::Null, _) | (_, Datum::Null) => Datum::Null,
@@ -270,12 +311,25 @@ impl Node {
                     Datum::List(left)
                 }
                 (left, right) => {
-                    let text = left.text().zip(right.text()).ok_or(Unknown)?;
+                    let text = left.text().zip(right.text()).ok_or(Unanswered::Unclear)?;
                     env.steps.take((text.0.len() + text.1.len()) / 64)?;
                     Datum::Text((text.0 + &text.1).into())
                 }
             },
-            Self::Unknown => return Err(Unknown),
+            Self::Record(columns) => {
+                let value = |(name, node): &(Arc<str>, Self)| {
+                    node.value(env).map(|value| (Arc::clone(name), value))
+                };
+                Datum::Record(columns.iter().map(value).collect::<Result<_, _>>()?)
+            }
+            Self::Field(of, name) => match of.value(env)? {
+                Datum::Record(columns) => {
+                    let found = columns.into_iter().find(|(known, _)| **known == **name);
+                    found.map(|(_, value)| value).ok_or_else(|| Unanswered::column(name))?
+                }
+                _ => Datum::Null,
+            },
+            Self::Unknown(why) => return Err(why.clone()),
         })
     }
 
@@ -284,12 +338,13 @@ impl Node {
     pub(super) fn walk(&self, with: &mut impl FnMut(&Self)) {
         with(self);
         match self {
-            Self::Constant(_) | Self::Column { .. } | Self::Aggregate(_) | Self::Unknown => {}
+            Self::Constant(_) | Self::Column { .. } | Self::Aggregate(_) | Self::Unknown(_) => {}
             Self::Exists(_) | Self::Scalar(_) | Self::ListOf(_) => {}
             Self::Not(of) | Self::IsNull(of) | Self::IsTrue(of, _) | Self::InQuery(of, _) => {
                 of.walk(with)
             }
-            Self::Cast(_, of) | Self::Shown(_, of) => of.walk(with),
+            Self::Cast(_, of) | Self::Shown(_, of) | Self::Field(of, _) => of.walk(with),
+            Self::Record(columns) => columns.iter().for_each(|(_, node)| node.walk(with)),
             Self::And(a, b)
             | Self::Or(a, b)
             | Self::Compare(_, a, b)
@@ -324,7 +379,7 @@ fn told(truth: Option<bool>) -> Datum {
     truth.map_or(Datum::Null, Datum::Bool)
 }
 
-fn is_in<'a>(left: &Datum, values: impl Iterator<Item = &'a Datum>) -> Result<Datum, Unknown> {
+fn is_in<'a>(left: &Datum, values: impl Iterator<Item = &'a Datum>) -> Result<Datum, Unanswered> {
     let mut some_unknown = false;
     for value in values {
         match compared(Comparison::Equal, left, value)? {
@@ -336,9 +391,9 @@ fn is_in<'a>(left: &Datum, values: impl Iterator<Item = &'a Datum>) -> Result<Da
     Ok(if some_unknown { Datum::Null } else { Datum::Bool(false) })
 }
 
-fn compared(how: Comparison, left: &Datum, right: &Datum) -> Result<Option<bool>, Unknown> {
+fn compared(how: Comparison, left: &Datum, right: &Datum) -> Result<Option<bool>, Unanswered> {
     let Some(order) = left.compare(right) else { return Ok(None) };
-    let texts = || left.text().zip(right.text()).ok_or(Unknown);
+    let texts = || left.text().zip(right.text()).ok_or(Unanswered::Unclear);
     Ok(Some(match how {
         Comparison::Equal => order == Ordering::Equal,
         Comparison::Unequal => order != Ordering::Equal,
@@ -346,10 +401,17 @@ fn compared(how: Comparison, left: &Datum, right: &Datum) -> Result<Option<bool>
         Comparison::AtMost => order != Ordering::Greater,
         Comparison::Greater => order == Ordering::Greater,
         Comparison::AtLeast => order != Ordering::Less,
+        Comparison::Contains | Comparison::Overlaps => {
+            let (left, right) = left.list().zip(right.list()).ok_or(Unanswered::Unclear)?;
+            match how {
+                Comparison::Contains => right.iter().all(|one| left.contains(one)),
+                _ => right.iter().any(|one| left.contains(one)),
+            }
+        }
         Comparison::Like { negated, folded } => {
             let (text, pattern) = texts()?;
             if pattern.len() > LONGEST_PATTERN {
-                return Err(Unknown);
+                return Err(Unanswered::Unclear);
             }
             like(&pattern, &text, folded) != negated
         }
@@ -390,9 +452,9 @@ fn like(pattern: &str, text: &str, is_folded: bool) -> bool {
     pattern.iter().skip(p).all(|c| *c == '%')
 }
 
-fn found(pattern: &str, text: &str, folded: bool) -> Result<bool, Unknown> {
+fn found(pattern: &str, text: &str, folded: bool) -> Result<bool, Unanswered> {
     if pattern.len() > LONGEST_PATTERN {
-        return Err(Unknown);
+        return Err(Unanswered::Unclear);
     }
     // Most patterns match one name or everything.
     let literal = pattern.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$"));
@@ -402,20 +464,20 @@ fn found(pattern: &str, text: &str, folded: bool) -> Result<bool, Unknown> {
     }
     let mut builder = RegexBuilder::new(pattern);
     let regex = builder.case_insensitive(folded).size_limit(1 << 16).dfa_size_limit(1 << 16);
-    Ok(regex.build().map_err(|_| Unknown)?.is_match(text))
+    Ok(regex.build().map_err(|_| Unanswered::Unclear)?.is_match(text))
 }
 
 /// Casts a value to another type.
-fn cast(world: &World, to: &str, value: Datum) -> Result<Datum, Unknown> {
+fn cast(world: &World, to: &str, value: Datum) -> Result<Datum, Unanswered> {
     if value.is_null() {
         return Ok(value);
     }
     if to.ends_with("[]") {
-        return Ok(Datum::List(value.list().ok_or(Unknown)?));
+        return Ok(Datum::List(value.list().ok_or(Unanswered::Unclear)?));
     }
     Ok(match to {
-        "regclass" | "regtype" | "oid" | "int" | "int2" | "int4" | "int8" | "integer"
-        | "bigint" | "smallint" => match value.int() {
+        "regclass" | "regtype" | "regrole" | "oid" | "xid" | "int" | "int2" | "int4" | "int8"
+        | "integer" | "bigint" | "smallint" => match value.int() {
             Some(number) => Datum::Int(number),
             None => {
                 let name = value.text().unwrap_or_default();
@@ -424,15 +486,23 @@ fn cast(world: &World, to: &str, value: Datum) -> Result<Datum, Unknown> {
                     "regtype" => types::named(&name),
                     _ => None,
                 };
-                Datum::Int(number.ok_or(Unknown)?)
+                let missing = || match to {
+                    "regclass" => Unanswered::Said("42P01", format!("there is no table {name}")),
+                    "regtype" => Unanswered::Said("42704", format!("there is no type {name}")),
+                    _ => Unanswered::Said("22P02", format!("{name} is not a whole number")),
+                };
+                Datum::Int(number.ok_or_else(missing)?)
             }
         },
-        "bool" | "boolean" => told(Some(value.truth().ok_or(Unknown)?)),
+        "bool" | "boolean" => told(Some(value.truth().ok_or(Unanswered::Unclear)?)),
         "regproc" | "regnamespace" => {
             let text = value.text().unwrap_or_default();
             text.rsplit('.').next().unwrap_or_default().into()
         }
-        _ => value.text().map_or(Datum::Null, |text| Datum::Text(text.into())),
+        _ => match value {
+            Datum::Bool(value) => Datum::Text(value.to_string().into()),
+            value => value.text().map_or(Datum::Null, |text| Datum::Text(text.into())),
+        },
     })
 }
 
@@ -468,7 +538,7 @@ mod tests {
         ] {
             assert_eq!(found(pattern, text, false), Ok(fits), "{pattern} {text}");
         }
-        assert_eq!(found("(", "x", false), Err(Unknown));
-        assert_eq!(found(&"a".repeat(300), "x", false), Err(Unknown));
+        assert_eq!(found("(", "x", false), Err(Unanswered::Unclear));
+        assert_eq!(found(&"a".repeat(300), "x", false), Err(Unanswered::Unclear));
     }
 }

@@ -5,20 +5,20 @@
 //! bounded.
 
 use std::cell::RefCell;
-use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use super::compile::{Aggregate, NamedColumns, Sort, Window};
-use super::datum::{Datum, Unknown};
-use super::functions;
+use super::aggregates::{aggregated, grouped};
+use super::compile::{Aggregate, Extra, NamedColumns, Sort, Window};
+use super::datum::{Datum, Unanswered};
 use super::node::{Comparison, Env, Node, SubqueryRows};
+use super::order::{Row, by, sort};
+use super::set_functions;
 
 /// The most values in the rows of a join, and the most rounds of a recursion.
 const MOST_CELLS: usize = 4_000_000;
 const MOST_ROUNDS: usize = 100;
-
-type Row = Vec<Datum>;
 
 /// A query.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(super) struct CatalogQuery {
     pub(super) body: Body,
     /// Over the columns of the answer, and further sort columns after them.
     pub(super) order: Vec<Sort>,
+    /// DISTINCT ON: the places of its keys. The first row of each in the order is kept.
+    pub(super) first_of: Vec<usize>,
     pub(super) limit: Option<Node>,
     pub(super) offset: Option<Node>,
 }
@@ -63,7 +65,8 @@ pub(super) struct Select {
     pub(super) sources: Vec<FromItem>,
     pub(super) filter: Vec<Node>,
     pub(super) groups: Option<Groups>,
-    pub(super) windows: Vec<Window>,
+    /// Columns that follow those of the sources.
+    pub(super) extras: Vec<Extra>,
     /// The selected columns, and sort columns after them.
     pub(super) items: Vec<Node>,
     pub(super) distinct: bool,
@@ -81,14 +84,33 @@ pub(super) struct Groups {
 pub(super) struct FromItem {
     pub(super) width: usize,
     pub(super) from: From,
-    /// Whether it is a LEFT JOIN.
-    pub(super) is_left: bool,
+    pub(super) join: Join,
     pub(super) on: Vec<Node>,
+}
+
+/// How a source is joined with those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Join {
+    Inner,
+    Left,
+    Right,
+    Full,
+}
+
+impl Join {
+    fn keeps_left(self) -> bool {
+        matches!(self, Self::Left | Self::Full)
+    }
+
+    fn keeps_right(self) -> bool {
+        matches!(self, Self::Right | Self::Full)
+    }
 }
 
 #[derive(Debug)]
 pub(super) enum From {
-    Table(Rc<Vec<Row>>),
+    /// The rows of a relation, and its number.
+    Table(Rc<Vec<Row>>, i64),
     Plan {
         plan: Box<CatalogQuery>,
         lateral: bool,
@@ -98,12 +120,34 @@ pub(super) enum From {
         name: String,
         values: Vec<Node>,
         numbered: bool,
+        width: usize,
     },
     Working(Rc<RefCell<Vec<Row>>>),
 }
 
+impl CatalogQuery {
+    /// For each column of the answer, the relation and the number of the column that it is.
+    pub(super) fn origins(&self) -> Vec<Option<(u32, u16)>> {
+        let Body::Select(select) = &self.body else { return Vec::new() };
+        let origin = |item: &Node| {
+            let Node::Column { depth: 0, index } = item else { return None };
+            let mut before = 0;
+            for source in &select.sources {
+                if *index < before + source.width {
+                    let From::Table(_, number) = &source.from else { return None };
+                    let place = u16::try_from(index - before + 1).ok()?;
+                    return Some((u32::try_from(*number).ok()?, place));
+                }
+                before += source.width;
+            }
+            None
+        };
+        select.items.iter().take(self.columns.len()).map(origin).collect()
+    }
+}
+
 impl SubqueryRows for CatalogQuery {
-    fn rows(&self, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
+    fn rows(&self, env: &Env<'_>) -> Result<Vec<Row>, Unanswered> {
         let mut rows = match &self.body {
             Body::Select(select) => select.rows(env)?,
             Body::Values(rows) => {
@@ -128,12 +172,21 @@ impl SubqueryRows for CatalogQuery {
             Body::Recursive { base, step, work, all } => recursive(env, (base, step), work, *all)?,
         };
         sort(&mut rows, &self.order, env)?;
+        if !self.first_of.is_empty() {
+            let mut seen = BTreeSet::new();
+            let key = |row: &Row| -> Row {
+                self.first_of.iter().filter_map(|place| row.get(*place).cloned()).collect()
+            };
+            rows.retain(|row| seen.insert(key(row)));
+        }
         let count =
             |node: &Option<Node>| match node.as_ref().map(|node| node.value(env)).transpose()? {
                 None | Some(Datum::Null) => Ok(None),
-                Some(value) => {
-                    value.int().and_then(|n| usize::try_from(n).ok()).map(Some).ok_or(Unknown)
-                }
+                Some(value) => value
+                    .int()
+                    .and_then(|n| usize::try_from(n).ok())
+                    .map(Some)
+                    .ok_or(Unanswered::Unclear),
             };
         if let Some(offset) = count(&self.offset)? {
             rows.drain(..offset.min(rows.len()));
@@ -151,7 +204,7 @@ fn recursive(
     (base, step): (&CatalogQuery, &CatalogQuery),
     work: &RefCell<Vec<Row>>,
     all: bool,
-) -> Result<Vec<Row>, Unknown> {
+) -> Result<Vec<Row>, Unanswered> {
     let mut fresh = base.rows(env)?;
     let mut rows = fresh.clone();
     let mut seen: BTreeSet<Row> = fresh.iter().cloned().collect();
@@ -167,7 +220,7 @@ fn recursive(
         env.steps.take(fresh.iter().map(Vec::len).sum())?;
         rows.extend(fresh.iter().cloned());
     }
-    Err(Unknown)
+    Err(Unanswered::TooLong)
 }
 
 /// Keeps one of several rows that are equal in the first `columns` columns.
@@ -176,42 +229,15 @@ fn distinct(rows: &mut Vec<Row>, columns: usize) {
     rows.retain(|row| seen.insert(row.iter().take(columns).cloned().collect::<Row>()));
 }
 
-/// Sorts rows by nodes over them.
-fn sort(rows: &mut Vec<Row>, order: &[Sort], env: &Env<'_>) -> Result<(), Unknown> {
-    if order.is_empty() {
-        return Ok(());
-    }
-    let mut keyed = Vec::new();
-    for row in rows.drain(..) {
-        let here = Env { row: &row, ..*env };
-        let key = order.iter().map(|sort| sort.by.value(&here)).collect::<Result<Row, _>>()?;
-        keyed.push((key, row));
-    }
-    keyed.sort_by(|(a, _), (b, _)| by(order, a, b));
-    rows.extend(keyed.into_iter().map(|(_, row)| row));
-    Ok(())
-}
-
-/// Compares two rows of sort keys.
-fn by(order: &[Sort], a: &Row, b: &Row) -> Ordering {
-    let each =
-        order.iter().zip(a.iter().zip(b)).map(|(sort, (a, b))| match (a.is_null(), b.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) if sort.nulls_first => Ordering::Less,
-            (false, true) if !sort.nulls_first => Ordering::Less,
-            (true, false) | (false, true) => Ordering::Greater,
-            (false, false) => {
-                let order = a.cmp(b);
-                if sort.descends { order.reverse() } else { order }
-            }
-        });
-    each.fold(Ordering::Equal, Ordering::then)
-}
-
 impl Select {
-    fn rows(&self, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
+    fn rows(&self, env: &Env<'_>) -> Result<Vec<Row>, Unanswered> {
         let mut rows = self.joined(env)?;
-        self.number(&mut rows, env)?;
+        for extra in &self.extras {
+            match extra {
+                Extra::Number(window) => number(window, &mut rows, env)?,
+                Extra::Set { name, values } => rows = expanded(name, values, rows, env)?,
+            }
+        }
         let mut answer = Vec::new();
         match &self.groups {
             None => {
@@ -240,32 +266,36 @@ impl Select {
         Ok(answer)
     }
 
-    fn selected(&self, env: &Env<'_>) -> Result<Row, Unknown> {
+    fn selected(&self, env: &Env<'_>) -> Result<Row, Unanswered> {
         self.items.iter().map(|item| item.value(env)).collect()
     }
 
     /// The joined rows of all sources that satisfy the conditions.
-    fn joined(&self, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
+    fn joined(&self, env: &Env<'_>) -> Result<Vec<Row>, Unanswered> {
         // If one of them has no rows, the join has none.
         let is_empty = |source: &FromItem| match &source.from {
-            From::Table(rows) => rows.is_empty(),
+            From::Table(rows, _) => rows.is_empty() && source.join == Join::Inner,
             From::Plan { .. } | From::Call { .. } | From::Working(_) => false,
         };
-        if self.sources.iter().any(|source| !source.is_left && is_empty(source)) {
+        // A source whose own rows all stay is joined before anything is filtered.
+        let held = self.sources.iter().rposition(|source| source.join.keeps_right());
+        if held.is_none() && self.sources.iter().any(is_empty) {
             return Ok(Vec::new());
         }
         let reach: Vec<usize> = self.filter.iter().map(reach).collect();
         let total: usize = self.sources.iter().map(|source| source.width).sum();
         let (mut rows, mut width) = (vec![Vec::new()], 0);
-        for source in &self.sources {
+        for (place, source) in self.sources.iter().enumerate() {
             let bound = width + source.width;
+            let waits = held.is_some_and(|held| place < held);
             let now: Vec<&Node> = self
                 .filter
                 .iter()
                 .zip(&reach)
                 .filter(|(_, reach)| {
                     let needs = if **reach == usize::MAX { total } else { **reach };
-                    needs <= bound && (needs > width || (width == 0 && needs == 0))
+                    let is_new = needs > width || (width == 0 && needs == 0);
+                    !waits && needs <= bound && (is_new || held == Some(place))
                 })
                 .map(|(node, _)| node)
                 .collect();
@@ -282,37 +312,47 @@ impl Select {
         }
         Ok(rows)
     }
+}
 
-    /// Appends the `row_number()` values to each row.
-    fn number(&self, rows: &mut [Row], env: &Env<'_>) -> Result<(), Unknown> {
-        for window in &self.windows {
-            let mut keyed = Vec::new();
-            for (at, row) in rows.iter().enumerate() {
-                let here = Env { row, ..*env };
-                let key = window
-                    .partition
-                    .iter()
-                    .map(|node| node.value(&here))
-                    .collect::<Result<Row, _>>()?;
-                let order = window
-                    .order
-                    .iter()
-                    .map(|sort| sort.by.value(&here))
-                    .collect::<Result<Row, _>>()?;
-                keyed.push((key, order, at));
-            }
-            keyed.sort_by(|(a, x, _), (b, y, _)| a.cmp(b).then_with(|| by(&window.order, x, y)));
-            let (mut last, mut number) = (None, 0);
-            for (key, _, at) in keyed {
-                number = if last.as_ref() == Some(&key) { number + 1 } else { 1 };
-                last = Some(key);
-                if let Some(row) = rows.get_mut(at) {
-                    row.push(Datum::Int(number));
-                }
-            }
-        }
-        Ok(())
+/// Appends the `row_number()` values to each row.
+fn number(window: &Window, rows: &mut [Row], env: &Env<'_>) -> Result<(), Unanswered> {
+    let mut keyed = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let here = Env { row, ..*env };
+        let key =
+            window.partition.iter().map(|node| node.value(&here)).collect::<Result<Row, _>>()?;
+        let order =
+            window.order.iter().map(|sort| sort.by.value(&here)).collect::<Result<Row, _>>()?;
+        keyed.push((key, order, at));
     }
+    keyed.sort_by(|(a, x, _), (b, y, _)| a.cmp(b).then_with(|| by(&window.order, x, y)));
+    let (mut last, mut number) = (None, 0);
+    for (key, _, at) in keyed {
+        number = if last.as_ref() == Some(&key) { number + 1 } else { 1 };
+        last = Some(key);
+        if let Some(row) = rows.get_mut(at) {
+            row.push(Datum::Int(number));
+        }
+    }
+    Ok(())
+}
+
+/// Each row once for each value of a function in the list of SELECT, with the value after it.
+fn expanded(
+    name: &str,
+    values: &[Node],
+    rows: Vec<Row>,
+    env: &Env<'_>,
+) -> Result<Vec<Row>, Unanswered> {
+    let mut all = Vec::new();
+    for row in rows {
+        let here = Env { row: &row, ..*env };
+        let values = values.iter().map(|node| node.value(&here)).collect::<Result<Row, _>>()?;
+        for found in set_functions::rows(env, name, &values, 1)? {
+            all.push(row.iter().cloned().chain(found).collect());
+        }
+    }
+    Ok(all)
 }
 
 /// The number of first columns of its own query that an expression needs; all of them if it
@@ -336,17 +376,20 @@ fn join(
     width: usize,
     filter: &[&Node],
     env: &Env<'_>,
-) -> Result<Vec<Row>, Unknown> {
+) -> Result<Vec<Row>, Unanswered> {
     let fixed = match &source.from {
-        From::Table(rows) => Some(Rc::clone(rows)),
+        From::Table(rows, _) => Some(Rc::clone(rows)),
         From::Working(rows) => Some(Rc::new(rows.borrow().clone())),
         From::Plan { plan, lateral: false } => Some(Rc::new(plan.rows(&Env { row: &[], ..*env })?)),
         From::Plan { .. } | From::Call { .. } => None,
     };
-    let on: Vec<&Node> =
-        source.on.iter().chain(filter.iter().copied().filter(|_| !source.is_left)).collect();
+    let on: Vec<&Node> = source
+        .on
+        .iter()
+        .chain(filter.iter().copied().filter(|_| source.join == Join::Inner))
+        .collect();
     let index = fixed.as_ref().and_then(|rows| RowIndex::of(rows, &on, width));
-    let mut joined = Vec::new();
+    let (mut joined, mut matched) = (Vec::new(), BTreeSet::new());
     let all: Vec<usize> = (0..fixed.as_ref().map_or(0, |rows| rows.len())).collect();
     for row in rows {
         let here = Env { row: &row, ..*env };
@@ -366,18 +409,28 @@ fn join(
         let places = if found_here { places } else { &every };
         let before = joined.len();
         for place in places {
-            let partner = partners.get(*place).ok_or(Unknown)?;
-            let both: Row = row.iter().chain(partner).cloned().collect();
-            env.steps.take(1 + both.len() / 8)?;
-            if all_true(&on, &both, env)? {
+            let partner = partners.get(*place).ok_or(Unanswered::Unclear)?;
+            env.steps.take(1 + (row.len() + partner.len()) / 8)?;
+            // The rows of the first source are compared where they are.
+            let fits = match row.is_empty() {
+                true => all_true(&on, partner, env)?.then(|| partner.clone()),
+                false => {
+                    let both: Row = row.iter().chain(partner).cloned().collect();
+                    all_true(&on, &both, env)?.then_some(both)
+                }
+            };
+            if let Some(both) = fits {
                 joined.push(both);
+                if source.join.keeps_right() {
+                    matched.insert(*place);
+                }
             }
         }
-        if source.is_left && joined.len() == before {
+        if source.join.keeps_left() && joined.len() == before {
             let nulls = std::iter::repeat_n(Datum::Null, source.width);
             joined.push(row.iter().cloned().chain(nulls).collect());
         }
-        if source.is_left && !filter.is_empty() {
+        if source.join != Join::Inner && !filter.is_empty() {
             let mut kept = Vec::new();
             for both in joined.drain(before..) {
                 if all_true(filter, &both, env)? {
@@ -387,13 +440,22 @@ fn join(
             joined.extend(kept);
         }
         if joined.len().saturating_mul(width + source.width) > MOST_CELLS {
-            return Err(Unknown);
+            return Err(Unanswered::TooLong);
+        }
+    }
+    if let (true, Some(fixed)) = (source.join.keeps_right(), &fixed) {
+        for (_, row) in fixed.iter().enumerate().filter(|(place, _)| !matched.contains(place)) {
+            let nulls = std::iter::repeat_n(Datum::Null, width);
+            let both: Row = nulls.chain(row.iter().cloned()).collect();
+            if all_true(filter, &both, env)? {
+                joined.push(both);
+            }
         }
     }
     Ok(joined)
 }
 
-fn all_true(nodes: &[&Node], row: &Row, env: &Env<'_>) -> Result<bool, Unknown> {
+fn all_true(nodes: &[&Node], row: &[Datum], env: &Env<'_>) -> Result<bool, Unanswered> {
     let here = Env { row, ..*env };
     for node in nodes {
         if node.value(&here)?.truth() != Some(true) {
@@ -404,42 +466,47 @@ fn all_true(nodes: &[&Node], row: &Row, env: &Env<'_>) -> Result<bool, Unknown> 
 }
 
 /// The rows of a source that depends on the current row.
-fn rows_of(from: &From, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
-    let (name, values, numbered) = match from {
+fn rows_of(from: &From, env: &Env<'_>) -> Result<Vec<Row>, Unanswered> {
+    let (name, values, numbered, width) = match from {
         From::Plan { plan, .. } => return plan.rows(&Env { row: &[], outer: Some(env), ..*env }),
-        From::Table(rows) => return Ok(rows.to_vec()),
+        From::Table(rows, _) => return Ok(rows.to_vec()),
         From::Working(rows) => return Ok(rows.borrow().clone()),
-        From::Call { name, values, numbered } => (name, values, *numbered),
+        From::Call { name, values, numbered, width } => (name, values, *numbered, *width),
     };
     let values = values.iter().map(|node| node.value(env)).collect::<Result<Row, _>>()?;
-    let cells = match name.as_str() {
-        "unnest" => values.first().and_then(Datum::list).unwrap_or_default(),
-        "generate_series" => {
-            match (values.first().and_then(Datum::int), values.get(1).and_then(Datum::int)) {
-                (Some(from), Some(to)) => {
-                    env.steps.take(usize::try_from(to.saturating_sub(from)).unwrap_or(0))?;
-                    (from..=to).map(Datum::Int).collect()
-                }
-                _ => Vec::new(),
-            }
-        }
-        "pg_get_keywords" | "pg_show_all_file_settings" => Vec::new(),
-        name => vec![functions::call(env.world, name, &values)?],
-    };
-    env.steps.take(cells.len())?;
-    let number =
-        |at: usize| numbered.then(|| Datum::Int(i64::try_from(at + 1).unwrap_or(i64::MAX)));
-    Ok(cells
-        .into_iter()
-        .enumerate()
-        .map(|(at, cell)| std::iter::once(cell).chain(number(at)).collect())
-        .collect())
+    let mut rows = set_functions::rows(env, name, &values, width - usize::from(numbered))?;
+    env.steps.take(rows.len())?;
+    if numbered {
+        rows.iter_mut().zip(1..).for_each(|(row, number)| row.push(Datum::Int(number)));
+    }
+    Ok(rows)
 }
 
 /// An index of rows by the value of one column.
 struct RowIndex<'a> {
     other: &'a Node,
-    places: HashMap<Option<String>, Vec<usize>>,
+    places: HashMap<IndexKey, Vec<usize>>,
+}
+
+/// A value by which rows are found. A number and its text are the same.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum IndexKey {
+    Null,
+    Int(i64),
+    Text(Arc<str>),
+}
+
+impl IndexKey {
+    fn of(value: &Datum) -> Self {
+        match value {
+            Datum::Null => Self::Null,
+            Datum::Int(number) => Self::Int(*number),
+            Datum::Text(text) => {
+                text.parse().map_or_else(|_| Self::Text(Arc::clone(text)), Self::Int)
+            }
+            value => Self::Text(value.text().unwrap_or_default().into()),
+        }
+    }
 }
 
 impl<'a> RowIndex<'a> {
@@ -462,87 +529,20 @@ impl<'a> RowIndex<'a> {
             _ => None,
         });
         let (column, other) = found?;
-        let mut places: HashMap<Option<String>, Vec<usize>> = HashMap::new();
+        let mut places: HashMap<IndexKey, Vec<usize>> = HashMap::new();
         for (at, row) in rows.iter().enumerate() {
-            places.entry(row.get(column).and_then(Datum::text)).or_default().push(at);
+            let key = row.get(column).map_or(IndexKey::Null, IndexKey::of);
+            places.entry(key).or_default().push(at);
         }
         Some(Self { other, places })
     }
 
-    fn places(&self, env: &Env<'_>) -> Result<&[usize], Unknown> {
+    fn places(&self, env: &Env<'_>) -> Result<&[usize], Unanswered> {
         let value = self.other.value(env)?;
         Ok(if value.is_null() {
             &[]
         } else {
-            self.places.get(&value.text()).map_or(&[], Vec::as_slice)
+            self.places.get(&IndexKey::of(&value)).map_or(&[], Vec::as_slice)
         })
     }
-}
-
-/// The groups of rows, each with its first row. Without keys, all rows are one group.
-fn grouped(keys: &[Node], rows: Vec<Row>, env: &Env<'_>) -> Result<Vec<(Row, Vec<Row>)>, Unknown> {
-    if keys.is_empty() {
-        return Ok(vec![(rows.first().cloned().unwrap_or_default(), rows)]);
-    }
-    let mut groups: Vec<(Row, Vec<Row>)> = Vec::new();
-    let mut places: HashMap<Vec<Option<String>>, usize> = HashMap::new();
-    for row in rows {
-        let here = Env { row: &row, ..*env };
-        let key = keys
-            .iter()
-            .map(|node| Ok(node.value(&here)?.text()))
-            .collect::<Result<_, Unknown>>()?;
-        let place = *places.entry(key).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some((_, members)) => members.push(row),
-            None => groups.push((row.clone(), vec![row])),
-        }
-    }
-    Ok(groups)
-}
-
-fn aggregated(aggregate: &Aggregate, rows: &[Row], env: &Env<'_>) -> Result<Datum, Unknown> {
-    let Aggregate { name, values, order, distinct: once } = aggregate;
-    let mut kept = Vec::new();
-    for row in rows {
-        let here = Env { row, ..*env };
-        let values = values.iter().map(|node| node.value(&here)).collect::<Result<Row, _>>()?;
-        let key = order.iter().map(|sort| sort.by.value(&here)).collect::<Result<Row, _>>()?;
-        kept.push((key, values));
-    }
-    kept.sort_by(|(a, _), (b, _)| by(order, a, b));
-    let between = kept.first().and_then(|(_, values)| values.get(1)).and_then(Datum::text);
-    let mut cells: Vec<Datum> = kept
-        .into_iter()
-        .map(|(_, values)| values.into_iter().next().unwrap_or(Datum::Int(1)))
-        .collect();
-    if name != "array_agg" {
-        cells.retain(|cell| !cell.is_null());
-    }
-    if *once {
-        let mut seen = BTreeSet::new();
-        cells.retain(|cell| seen.insert(cell.clone()));
-    }
-    if cells.is_empty() && name != "count" {
-        return Ok(Datum::Null);
-    }
-    let truths =
-        || cells.iter().map(|cell| cell.truth().ok_or(Unknown)).collect::<Result<Vec<_>, _>>();
-    Ok(match name.as_str() {
-        "count" => Datum::Int(i64::try_from(cells.len()).map_err(|_| Unknown)?),
-        "max" => cells.into_iter().max().unwrap_or(Datum::Null),
-        "min" => cells.into_iter().min().unwrap_or(Datum::Null),
-        "sum" => {
-            let sum = cells.iter().try_fold(0_i64, |sum, cell| sum.checked_add(cell.int()?));
-            Datum::Int(sum.ok_or(Unknown)?)
-        }
-        "bool_and" | "every" => Datum::Bool(truths()?.into_iter().all(|truth| truth)),
-        "bool_or" => Datum::Bool(truths()?.into_iter().any(|truth| truth)),
-        "array_agg" => Datum::List(cells),
-        "string_agg" => {
-            let texts: Vec<String> = cells.iter().filter_map(Datum::text).collect();
-            Datum::Text(texts.join(&between.unwrap_or_default()).into())
-        }
-        _ => return Err(Unknown),
-    })
 }

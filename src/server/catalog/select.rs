@@ -8,22 +8,22 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use sqlparser::ast::{
-    Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, JoinConstraint, JoinOperator,
-    LimitClause, ObjectName, OrderByKind, Query, Select as Selected, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableFactor,
-    TableWithJoins,
+    Distinct, Expr, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, ObjectName,
+    OrderByKind, Query, Select as Selected, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator, SetQuantifier, TableFactor, TableWithJoins,
 };
 
+use super::calls::{call, has_system, rows_of_values};
 use super::compile::{
     CatalogScope, Compiled, Compiler, NamedColumns, Queries, Sort, VisibleColumn, folded, parts,
     sorted,
 };
-use super::datum::{CatalogType, Unknown};
-use super::functions;
+use super::datum::{CatalogType, Unanswered};
 use super::named::{bare, conjuncts, function_columns, name_of, names, place, plan_of};
 use super::node::{Node, SubqueryRows};
-use super::plan::{Body, CatalogQuery, From, FromItem, Groups, Select, SetOperation};
+use super::plan::{Body, CatalogQuery, From, FromItem, Groups, Join, Select, SetOperation};
 use super::relations;
+use super::rows;
 
 /// The most levels of nested queries.
 const DEEPEST: usize = 24;
@@ -67,7 +67,7 @@ impl Queries for Within<'_> {
         compiler: &Compiler<'_>,
         query: &Query,
         outer: &CatalogScope<'_>,
-    ) -> Result<Compiled, Unknown> {
+    ) -> Result<Compiled, Unanswered> {
         let plan = self.plan(compiler, query, Some(outer))?;
         Ok(Compiled { columns: plan.columns.clone(), rows: Box::new(Around(plan)) })
     }
@@ -78,7 +78,10 @@ impl Queries for Within<'_> {
 struct Around(CatalogQuery);
 
 impl SubqueryRows for Around {
-    fn rows(&self, env: &super::node::Env<'_>) -> Result<Vec<Vec<super::datum::Datum>>, Unknown> {
+    fn rows(
+        &self,
+        env: &super::node::Env<'_>,
+    ) -> Result<Vec<Vec<super::datum::Datum>>, Unanswered> {
         self.0.rows(&super::node::Env { row: &[], aggregates: &[], outer: Some(env), ..*env })
     }
 }
@@ -97,14 +100,14 @@ impl Within<'_> {
         compiler: &Compiler<'_>,
         query: &Query,
         outer: Option<&CatalogScope<'_>>,
-    ) -> Result<CatalogQuery, Unknown> {
+    ) -> Result<CatalogQuery, Unanswered> {
         if self.depth >= DEEPEST
             || query.fetch.is_some()
             || !query.locks.is_empty()
             || query.for_clause.is_some()
             || !query.pipe_operators.is_empty()
         {
-            return Err(Unknown);
+            return Err(Unanswered::Unclear);
         }
         let Some(with) = &query.with else { return self.inner(compiler, query, outer) };
         let columns: Vec<Vec<String>> =
@@ -119,7 +122,7 @@ impl Within<'_> {
         query: &Query,
         outer: Option<&CatalogScope<'_>>,
         (ctes, columns, recursive): (&[sqlparser::ast::Cte], &[Vec<String>], bool),
-    ) -> Result<CatalogQuery, Unknown> {
+    ) -> Result<CatalogQuery, Unanswered> {
         let (Some((first, ctes)), Some((own, columns))) =
             (ctes.split_first(), columns.split_first())
         else {
@@ -143,7 +146,7 @@ impl Within<'_> {
         compiler: &Compiler<'_>,
         query: &Query,
         outer: Option<&CatalogScope<'_>>,
-    ) -> Result<CatalogQuery, Unknown> {
+    ) -> Result<CatalogQuery, Unanswered> {
         let queries = Within { names: self.names, depth: self.depth + 1 };
         let compiler = &Compiler { queries: &queries, ..*compiler };
         let mut plan = match &*query.body {
@@ -159,45 +162,35 @@ impl Within<'_> {
                 };
                 let (left, right) = (side(left)?, side(right)?);
                 if left.columns.len() != right.columns.len() {
-                    return Err(Unknown);
+                    let message = "the two sides have not as many columns";
+                    return Err(Unanswered::Said("42601", message.to_owned()));
                 }
+                let both = left.columns.iter().zip(&right.columns);
+                // A side of NULL alone is a text, and takes the type of the other side.
+                let column = |((name, kind), (_, other)): (&(String, CatalogType), &(_, _))| {
+                    let kind = if *kind == CatalogType::TEXT { *other } else { *kind };
+                    (name.clone(), kind)
+                };
                 plan_of(
-                    left.columns.clone(),
+                    both.map(column).collect(),
                     Body::Set { left: left.into(), right: right.into(), how, all },
                 )
             }
-            SetExpr::Values(values) => {
-                let scope = CatalogScope { columns: &[], outer, aggregates: None, windows: None };
-                let (mut rows, mut columns) = (Vec::new(), Vec::new());
-                for row in &values.rows {
-                    let row = row
-                        .content
-                        .iter()
-                        .map(|expr| compiler.node(expr, &scope))
-                        .collect::<Result<Vec<_>, _>>()?;
-                    if columns.is_empty() {
-                        columns = row
-                            .iter()
-                            .zip(1..)
-                            .map(|((_, kind), n)| (format!("column{n}"), *kind))
-                            .collect();
-                    }
-                    rows.push(row.into_iter().map(|(node, _)| node).collect());
-                }
-                plan_of(columns, Body::Values(rows))
-            }
-            _ => return Err(Unknown),
+            SetExpr::Values(values) => rows_of_values(compiler, values, outer)?,
+            _ => return Err(Unanswered::Unclear),
         };
         if !matches!(&*query.body, SetExpr::Select(_))
             && let Some(order) = &query.order_by
         {
-            let OrderByKind::Expressions(list) = &order.kind else { return Err(Unknown) };
+            let OrderByKind::Expressions(list) = &order.kind else {
+                return Err(Unanswered::Unclear);
+            };
             for by in list {
-                let place = place(&by.expr, &plan.columns).ok_or(Unknown)?;
+                let place = place(&by.expr, &plan.columns).ok_or(Unanswered::Unclear)?;
                 plan.order.push(sorted(by, Node::Column { depth: 0, index: place }));
             }
         }
-        let scope = CatalogScope { columns: &[], outer, aggregates: None, windows: None };
+        let scope = CatalogScope { columns: &[], outer, aggregates: None, extras: None };
         let count = |expr: &Expr| compiler.node(expr, &scope).map(|(node, _)| node);
         match &query.limit_clause {
             None => {}
@@ -205,7 +198,7 @@ impl Within<'_> {
                 plan.limit = limit.as_ref().map(count).transpose()?;
                 plan.offset = offset.as_ref().map(|offset| count(&offset.value)).transpose()?;
             }
-            Some(LimitClause::OffsetCommaLimit { .. }) => return Err(Unknown),
+            Some(LimitClause::OffsetCommaLimit { .. }) => return Err(Unanswered::Unclear),
         }
         Ok(plan)
     }
@@ -216,22 +209,22 @@ impl Within<'_> {
         select: &Selected,
         query: &Query,
         outer: Option<&CatalogScope<'_>>,
-    ) -> Result<CatalogQuery, Unknown> {
+    ) -> Result<CatalogQuery, Unanswered> {
         if select.into.is_some()
             || select.qualify.is_some()
             || select.prewhere.is_some()
             || select.top.is_some()
         {
-            return Err(Unknown);
+            return Err(Unanswered::Unclear);
         }
         let mut sources = ReadSources::default();
         for table in &select.from {
             self.table(compiler, table, &mut sources, outer)?;
         }
         let ReadSources { columns, sources } = sources;
-        let (aggregates, windows) = (RefCell::default(), RefCell::default());
-        let plain = CatalogScope { columns: &columns, outer, aggregates: None, windows: None };
-        let full = CatalogScope { aggregates: Some(&aggregates), windows: Some(&windows), ..plain };
+        let (aggregates, extras) = (RefCell::default(), RefCell::default());
+        let plain = CatalogScope { columns: &columns, outer, aggregates: None, extras: None };
+        let full = CatalogScope { aggregates: Some(&aggregates), extras: Some(&extras), ..plain };
         let mut filter = Vec::new();
         if let Some(expr) = &select.selection {
             conjuncts(compiler.node(expr, &plain)?.0, &mut filter);
@@ -240,7 +233,9 @@ impl Within<'_> {
         for item in &select.projection {
             self.item(compiler, item, &full, (&mut items, &mut named))?;
         }
-        let GroupByExpr::Expressions(by, _) = &select.group_by else { return Err(Unknown) };
+        let GroupByExpr::Expressions(by, _) = &select.group_by else {
+            return Err(Unanswered::Unclear);
+        };
         let mut keys = Vec::new();
         for expr in by {
             let written = place(expr, &named).and_then(|place| select.projection.get(place));
@@ -252,24 +247,36 @@ impl Within<'_> {
                     _,
                     Some(SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)),
                 ) => compiler.node(expr, &plain)?.0,
-                _ => return Err(Unknown),
+                _ => return Err(Unanswered::Unclear),
             });
         }
         let having = select.having.as_ref().map(|expr| compiler.node(expr, &full)).transpose()?;
         let order = self.order(compiler, query, &full, (&mut items, &named))?;
+        let (mut distinct, mut first_of) = (false, Vec::new());
+        match &select.distinct {
+            None | Some(Distinct::All) => {}
+            Some(Distinct::Distinct) => distinct = true,
+            Some(Distinct::On(keys)) => {
+                for key in keys {
+                    first_of.push(match place(key, &named) {
+                        Some(place) => place,
+                        None => {
+                            items.push(compiler.node(key, &full)?.0);
+                            items.len() - 1
+                        }
+                    });
+                }
+            }
+        }
         let aggregates = aggregates.into_inner();
         let is_grouped = !(aggregates.is_empty() && keys.is_empty() && having.is_none());
         let groups =
             is_grouped.then(|| Groups { keys, aggregates, having: having.map(|(node, _)| node) });
-        let distinct = match &select.distinct {
-            None | Some(Distinct::All) => false,
-            Some(Distinct::Distinct) => true,
-            Some(Distinct::On(_)) => return Err(Unknown),
-        };
         let select =
-            Select { sources, filter, groups, windows: windows.into_inner(), items, distinct };
+            Select { sources, filter, groups, extras: extras.into_inner(), items, distinct };
         let mut plan = plan_of(named, Body::Select(Box::new(select)));
         plan.order = order;
+        plan.first_of = first_of;
         Ok(plan)
     }
 
@@ -280,9 +287,9 @@ impl Within<'_> {
         query: &Query,
         scope: &CatalogScope<'_>,
         (items, named): (&mut Vec<Node>, &NamedColumns),
-    ) -> Result<Vec<Sort>, Unknown> {
+    ) -> Result<Vec<Sort>, Unanswered> {
         let Some(order) = &query.order_by else { return Ok(Vec::new()) };
-        let OrderByKind::Expressions(list) = &order.kind else { return Err(Unknown) };
+        let OrderByKind::Expressions(list) = &order.kind else { return Err(Unanswered::Unclear) };
         let mut sorts = Vec::new();
         for by in list {
             let index = match place(&by.expr, named) {
@@ -303,16 +310,20 @@ impl Within<'_> {
         item: &SelectItem,
         scope: &CatalogScope<'_>,
         (items, named): (&mut Vec<Node>, &mut NamedColumns),
-    ) -> Result<(), Unknown> {
+    ) -> Result<(), Unanswered> {
         let mut all = |table: Option<&str>| {
             let before = items.len();
             for (index, column) in scope.columns.iter().enumerate() {
-                if table.is_none_or(|table| column.table == table) {
+                let is_named = match table {
+                    None => !column.is_system && !column.is_merged,
+                    Some(table) => column.table == table && !column.is_system,
+                };
+                if is_named {
                     items.push(Node::Column { depth: 0, index });
                     named.push((column.name.clone(), column.kind));
                 }
             }
-            if items.len() == before { Err(Unknown) } else { Ok(()) }
+            if items.len() == before { Err(Unanswered::Unclear) } else { Ok(()) }
         };
         let (expr, name) = match item {
             SelectItem::Wildcard(_) => return all(None),
@@ -322,7 +333,7 @@ impl Within<'_> {
             SelectItem::UnnamedExpr(expr) => (expr, name_of(expr)),
             SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
             SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => {
-                return Err(Unknown);
+                return Err(Unanswered::Unclear);
             }
         };
         let (node, kind) = compiler.node(expr, scope)?;
@@ -331,7 +342,7 @@ impl Within<'_> {
             Node::Cast(what, inner)
                 if ["regclass", "regtype", "regnamespace"].contains(&what.as_str()) =>
             {
-                (Node::Shown(what, inner), CatalogType::Text)
+                (Node::Shown(what, inner), CatalogType::TEXT)
             }
             node => (node, kind),
         };
@@ -346,17 +357,19 @@ impl Within<'_> {
         table: &TableWithJoins,
         to: &mut ReadSources,
         outer: Option<&CatalogScope<'_>>,
-    ) -> Result<(), Unknown> {
-        self.factor(compiler, &table.relation, to, outer, false)?;
+    ) -> Result<(), Unanswered> {
+        self.factor(compiler, &table.relation, to, outer, Join::Inner)?;
         for join in &table.joins {
-            let (constraint, is_left) = match &join.join_operator {
-                JoinOperator::Join(on) | JoinOperator::Inner(on) => (on, false),
-                JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => (on, true),
-                JoinOperator::CrossJoin(on) => (on, false),
-                _ => return Err(Unknown),
+            let (constraint, how) = match &join.join_operator {
+                JoinOperator::Join(on) | JoinOperator::Inner(on) => (on, Join::Inner),
+                JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => (on, Join::Left),
+                JoinOperator::Right(on) | JoinOperator::RightOuter(on) => (on, Join::Right),
+                JoinOperator::FullOuter(on) => (on, Join::Full),
+                JoinOperator::CrossJoin(on) => (on, Join::Inner),
+                _ => return Err(Unanswered::part("this kind of JOIN")),
             };
             let (before, sources) = (to.columns.len(), to.sources.len());
-            self.factor(compiler, &join.relation, to, outer, is_left)?;
+            self.factor(compiler, &join.relation, to, outer, how)?;
             let mut on = Vec::new();
             match constraint {
                 JoinConstraint::On(expr) => {
@@ -364,30 +377,37 @@ impl Within<'_> {
                         columns: &to.columns,
                         outer,
                         aggregates: None,
-                        windows: None,
+                        extras: None,
                     };
                     conjuncts(compiler.node(expr, &scope)?.0, &mut on);
                 }
                 JoinConstraint::Using(names) => {
                     for name in names {
-                        let name = parts(name)?.pop().ok_or(Unknown)?;
+                        let name = parts(name)?.pop().ok_or(Unanswered::Unclear)?;
                         let find =
                             |columns: &[VisibleColumn]| columns.iter().position(|c| c.name == name);
                         let left = to.columns.get(..before).and_then(find);
                         let right = to.columns.get(before..).and_then(find).map(|at| at + before);
-                        let (left, right) = left.zip(right).ok_or(Unknown)?;
+                        let missing = || Unanswered::column(&name);
+                        let (left, right) = left.zip(right).ok_or_else(missing)?;
+                        let place = right;
                         let [left, right] =
                             [left, right].map(|index| Box::new(Node::Column { depth: 0, index }));
                         on.push(Node::Compare(super::node::Comparison::Equal, left, right));
+                        if let Some(column) = to.columns.get_mut(place) {
+                            column.is_merged = true;
+                        }
                     }
                 }
                 JoinConstraint::None => {}
-                JoinConstraint::Natural => return Err(Unknown),
+                JoinConstraint::Natural => return Err(Unanswered::part("NATURAL JOIN")),
             }
             // If several sources are joined at once, the condition belongs to the last one.
             match to.sources.len() - sources {
                 1 => {}
-                _ if is_left => return Err(Unknown),
+                _ if how != Join::Inner => {
+                    return Err(Unanswered::part("a JOIN of several tables"));
+                }
                 _ => {}
             }
             if let Some(last) = to.sources.last_mut() {
@@ -403,9 +423,9 @@ impl Within<'_> {
         factor: &TableFactor,
         to: &mut ReadSources,
         outer: Option<&CatalogScope<'_>>,
-        is_left: bool,
-    ) -> Result<(), Unknown> {
-        let here = CatalogScope { columns: &to.columns, outer, aggregates: None, windows: None };
+        how: Join,
+    ) -> Result<(), Unanswered> {
+        let here = CatalogScope { columns: &to.columns, outer, aggregates: None, extras: None };
         let (columns, from, alias, usual) = match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let (columns, from, usual) = self.relation(compiler, name, outer)?;
@@ -421,11 +441,16 @@ impl Within<'_> {
                 (columns, from, alias, usual)
             }
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
-                let [expr] = array_exprs.as_slice() else { return Err(Unknown) };
-                let values = vec![compiler.node(expr, &here)?.0];
-                let columns = function_columns("unnest", *with_ordinality);
-                let from =
-                    From::Call { name: "unnest".to_owned(), values, numbered: *with_ordinality };
+                let values = array_exprs.iter().map(|expr| compiler.node(expr, &here));
+                let (values, kinds): (Vec<Node>, Vec<CatalogType>) =
+                    values.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+                let columns = function_columns("unnest", &kinds, *with_ordinality);
+                let from = From::Call {
+                    name: "unnest".to_owned(),
+                    values,
+                    numbered: *with_ordinality,
+                    width: columns.len(),
+                };
                 (columns, from, alias, "unnest".to_owned())
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
@@ -440,13 +465,18 @@ impl Within<'_> {
                 )
             }
             TableFactor::NestedJoin { table_with_joins, alias: None }
-                if !is_left || table_with_joins.joins.is_empty() =>
+                if how == Join::Inner || table_with_joins.joins.is_empty() =>
             {
                 return self.table(compiler, table_with_joins, to, outer);
             }
-            _ => return Err(Unknown),
+            _ => return Err(Unanswered::Unclear),
         };
-        let is_scalar = matches!(&from, From::Call { .. })
+        let visible = match &from {
+            From::Table(..) if has_system(&columns) => columns.len() - relations::SYSTEM.len(),
+            _ => columns.len(),
+        };
+        let has_one = |numbered: bool| columns.len() == 1 + usize::from(numbered);
+        let is_scalar = matches!(&from, From::Call { numbered, .. } if has_one(*numbered))
             && alias.as_ref().is_some_and(|a| a.columns.is_empty());
         let renamed = names(alias.as_ref());
         let table = alias.as_ref().map_or(usual, |alias| folded(&alias.name));
@@ -457,9 +487,12 @@ impl Within<'_> {
         };
         for (at, (name, kind)) in columns.into_iter().enumerate() {
             let name = renamed.get(at).cloned().unwrap_or(name);
-            to.columns.push(VisibleColumn { table: table.clone(), name, kind });
+            let is_system = at >= visible;
+            let column =
+                VisibleColumn { table: table.clone(), name, kind, is_system, is_merged: false };
+            to.columns.push(column);
         }
-        to.sources.push(FromItem { width, from, is_left, on: Vec::new() });
+        to.sources.push(FromItem { width, from, join: how, on: Vec::new() });
         Ok(())
     }
 
@@ -469,7 +502,7 @@ impl Within<'_> {
         compiler: &Compiler<'_>,
         name: &ObjectName,
         outer: Option<&CatalogScope<'_>>,
-    ) -> Result<(NamedColumns, From, String), Unknown> {
+    ) -> Result<(NamedColumns, From, String), Unanswered> {
         let name = parts(name)?;
         let (schema, bare) = match name.as_slice() {
             [bare] => (None, bare),
@@ -477,7 +510,7 @@ impl Within<'_> {
             [database, schema, bare] if database == compiler.world.database => {
                 (Some(schema.as_str()), bare)
             }
-            _ => return Err(Unknown),
+            _ => return Err(Unanswered::Relation(name.join("."))),
         };
         let mut known = self.names.filter(|_| schema.is_none());
         while let Some(names) = known {
@@ -488,13 +521,17 @@ impl Within<'_> {
         }
         // If the owner declared a table with such a name, it is an ordinary table.
         if schema.is_none() && compiler.world.tables.iter().any(|table| table.name == *bare) {
-            return Err(Unknown);
+            return Err(Unanswered::Relation(bare.clone()));
         }
-        let columns = relations::columns(schema, bare).ok_or(Unknown)?;
+        let missing = || Unanswered::Relation(name.join("."));
+        let relation = relations::relation(schema, bare).ok_or_else(missing)?;
         compiler.touched.set(true);
-        let rows = Rc::new(relations::rows(compiler.world, schema, bare));
-        let columns = columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
-        Ok((columns, From::Table(rows), bare.clone()))
+        let rows = Rc::new(rows::rows(compiler.world, relation));
+        let system = relations::SYSTEM.map(|(name, kind)| (name, CatalogType(kind)));
+        let system = system.iter().filter(|_| relation.kind == "r");
+        let columns = relation.columns.iter().chain(system);
+        let columns = columns.map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+        Ok((columns, From::Table(rows, relation.oid), bare.clone()))
     }
 
     /// A query that WITH names.
@@ -503,7 +540,7 @@ impl Within<'_> {
         compiler: &Compiler<'_>,
         names: &WithNames<'_>,
         outer: Option<&CatalogScope<'_>>,
-    ) -> Result<(NamedColumns, From, String), Unknown> {
+    ) -> Result<(NamedColumns, From, String), Unanswered> {
         // Used directly in the query that has the WITH, it has the same scope around it.
         let outer = match (names.outer, outer) {
             (Some(its), Some(here)) if std::ptr::eq(its.columns, here.columns) => Some(here),
@@ -525,7 +562,7 @@ impl Within<'_> {
                 let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } =
                     &*query.body
                 else {
-                    return Err(Unknown);
+                    return Err(Unanswered::Unclear);
                 };
                 let within = Within { names: before, depth: self.depth + 1 };
                 let base = within.plan(compiler, &bare(left), outer)?;
@@ -554,28 +591,4 @@ impl Within<'_> {
             }
         }
     }
-}
-
-/// A function as a table.
-fn call(
-    compiler: &Compiler<'_>,
-    name: &ObjectName,
-    args: &[FunctionArg],
-    numbered: bool,
-    scope: &CatalogScope<'_>,
-) -> Result<(NamedColumns, From, String), Unknown> {
-    let name = parts(name)?.pop().ok_or(Unknown)?;
-    if functions::is_about_the_catalog(&name) {
-        compiler.touched.set(true);
-    }
-    let mut values = Vec::new();
-    for arg in args {
-        let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg else { return Err(Unknown) };
-        values.push(compiler.node(expr, scope)?.0);
-    }
-    Ok((
-        function_columns(&name, numbered),
-        From::Call { name: name.clone(), values, numbered },
-        name,
-    ))
 }

@@ -2,6 +2,7 @@
 
 #![cfg(feature = "serve")]
 
+mod catalog_queries;
 pub(crate) mod client;
 mod described;
 mod hostile;

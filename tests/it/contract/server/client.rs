@@ -84,6 +84,21 @@ impl Said {
         columns
     }
 
+    /// For each column, the number of its table and that within the table.
+    pub fn origins(&self) -> Vec<(u32, u16)> {
+        let mut origins = Vec::new();
+        for body in self.of(b'T') {
+            let mut at = 2;
+            for _ in 0..u16::from_be_bytes([body[0], body[1]]) {
+                cstring(body, &mut at);
+                let table = u32::from_be_bytes(body[at..at + 4].try_into().unwrap());
+                origins.push((table, u16::from_be_bytes([body[at + 4], body[at + 5]])));
+                at += 18;
+            }
+        }
+        origins
+    }
+
     pub fn parameter_types(&self) -> Vec<u32> {
         let body = self.of(b't').next().unwrap();
         body[2..].chunks(4).map(|kind| u32::from_be_bytes(kind.try_into().unwrap())).collect()
@@ -188,9 +203,15 @@ pub fn verifier(password: &str) -> String {
 }
 
 pub fn startup(user: &str) -> Vec<u8> {
+    startup_with(user, &[])
+}
+
+/// The first message, with further settings.
+fn startup_with(user: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let mut body = 196_608_i32.to_be_bytes().to_vec();
-    for text in ["user", user, "database", "hushql", "application_name", "tests"] {
-        body.extend(text.bytes().chain([0]));
+    let usual = [("user", user), ("database", "hushql"), ("application_name", "tests")];
+    for (name, value) in usual.iter().chain(more) {
+        [name, value].iter().for_each(|text| body.extend(text.bytes().chain([0])));
     }
     body.push(0);
     let length = u32::try_from(body.len() + 4).unwrap();
@@ -211,8 +232,18 @@ pub fn connect(port: u16) -> TcpStream {
 impl Client {
     /// Logs in by SCRAM-SHA-256.
     pub fn log_in(port: u16, user: &str, password: &str) -> Result<Self, Refused> {
+        Self::log_in_with(port, user, password, &[])
+    }
+
+    /// The same, with settings in the first message.
+    pub fn log_in_with(
+        port: u16,
+        user: &str,
+        password: &str,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Refused> {
         let mut client = Self { socket: Box::new(connect(port)), key: Vec::new() };
-        let _ = client.socket.write_all(&startup(user));
+        let _ = client.socket.write_all(&startup_with(user, settings));
         let mut first = String::new();
         let refused = |said: &Said, first: &str| Refused {
             code: said.error_field(b'C').unwrap_or_default(),

@@ -1,0 +1,257 @@
+//! What tools read of PostgreSQL's catalog, and the settings and transactions that they expect.
+
+use super::client::{Client, error_code, texts};
+use super::{COUNT, PASSWORD, Served};
+
+/// The numbers of types.
+const BOOL: u32 = 16;
+const CHAR: u32 = 18;
+const NAME: u32 = 19;
+const INT8: u32 = 20;
+const INT2: u32 = 21;
+const INT4: u32 = 23;
+const TEXT: u32 = 25;
+const OID: u32 = 26;
+const TIMESTAMPTZ: u32 = 1184;
+
+fn kinds(client: &mut Client, sql: &str) -> Vec<u32> {
+    let said = client.query(sql);
+    assert_eq!(said.error_field(b'M'), None, "{sql}");
+    said.columns().into_iter().map(|(_, kind)| kind).collect()
+}
+
+#[test]
+fn columns_of_the_catalog_have_the_types_of_postgresql() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    for (sql, types) in [
+        (
+            "SELECT oid, relname, relkind, relnatts, relhasindex FROM pg_class",
+            vec![OID, NAME, CHAR, INT2, BOOL],
+        ),
+        (
+            "SELECT count(*), max(attnum), array_agg(attname) FROM pg_attribute",
+            vec![INT8, INT2, 1003],
+        ),
+        ("SELECT current_schemas(true), current_database(), now()", vec![1003, NAME, TIMESTAMPTZ]),
+        ("SELECT backend_start, pid, query FROM pg_stat_activity", vec![TIMESTAMPTZ, INT4, TEXT]),
+        ("SELECT ordinal_position, column_name FROM information_schema.columns", vec![INT4, NAME]),
+        ("SELECT relacl, reloptions, reltuples FROM pg_class", vec![1034, 1009, 700]),
+        ("SELECT proargtypes, proname FROM pg_proc", vec![30, NAME]),
+        (
+            "SELECT 1, 5000000000, 'a', CASE WHEN true THEN 1 END FROM pg_am",
+            vec![INT4, INT8, TEXT, INT4],
+        ),
+    ] {
+        assert_eq!(kinds(&mut lab, sql), types, "{sql}");
+    }
+    // Numbers of users' objects, as some tools tell them from the system's.
+    let numbers = lab.query("SELECT oid FROM pg_class UNION ALL SELECT oid FROM pg_database");
+    assert!(texts(&numbers).iter().all(|row| row[0].parse::<u32>().unwrap() >= 16_384));
+    // In binary, as drivers ask for them.
+    lab.parse(
+        "",
+        "SELECT oid, typname, current_schemas(false) AS path FROM pg_type WHERE oid = 20",
+        &[],
+    );
+    lab.bind("", "", &[], &[1]);
+    lab.execute("", 0);
+    let rows = lab.sync().rows();
+    let path = [1_u32, 0, 19, 1, 1, 6].map(u32::to_be_bytes).concat();
+    let expected =
+        [20_u32.to_be_bytes().to_vec(), b"int8".to_vec(), [path, b"public".to_vec()].concat()];
+    assert_eq!(rows, [expected.map(Some)]);
+    // The table and the column of what is selected.
+    let said = lab.query("SELECT c.relname, c.oid, upper(c.relname) FROM pg_class c");
+    assert_eq!(said.origins(), [(1259, 2), (1259, 1), (0, 0)]);
+}
+
+#[test]
+fn shapes_of_tools_are_answered() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    for (sql, rows) in [
+        // psql and pgAdmin.
+        (
+            "SELECT relname FROM pg_class WHERE relname OPERATOR(pg_catalog.~) '^(people)$' COLLATE pg_catalog.default",
+            vec!["people"],
+        ),
+        (
+            "SELECT c.relname FROM pg_class c WHERE c.tableoid = 'pg_class'::regclass AND c.relkind = 'r'",
+            vec!["people"],
+        ),
+        ("SELECT count(ctid) = count(xmin) FROM pg_namespace", vec!["t"]),
+        (
+            "SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output'",
+            vec!["hex"],
+        ),
+        ("SELECT a.privilege_type FROM pg_class c, LATERAL aclexplode(c.relacl) a", vec![]),
+        (
+            "SELECT n.nspname FROM pg_namespace n WHERE n.nspname = 'public' AND NOT pg_is_other_temp_schema(n.oid)",
+            vec!["public"],
+        ),
+        (
+            "SELECT pg_cancel_backend(1), pg_typeof(1), pg_typeof(oid) FROM pg_am WHERE amname = 'heap'",
+            vec!["f|integer|oid"],
+        ),
+        // Numbered and several arrays at once.
+        (
+            "SELECT a, n FROM unnest(ARRAY['x', 'y']) WITH ORDINALITY AS t(a, n), pg_am WHERE amname = 'heap'",
+            vec!["x|1", "y|2"],
+        ),
+        (
+            "SELECT a, b FROM pg_am, unnest(ARRAY[1, 2], ARRAY['x']) AS t(a, b) WHERE amname = 'heap'",
+            vec!["1|x", "2|"],
+        ),
+        ("SELECT unnest(current_schemas(true))", vec!["pg_catalog", "public"]),
+        // Joins, and the first row of each group.
+        (
+            "SELECT a.amname, n.nspname FROM pg_am a FULL JOIN pg_namespace n ON n.oid = a.oid ORDER BY 1, 2",
+            vec!["btree|", "heap|", "|information_schema", "|pg_catalog", "|public"],
+        ),
+        (
+            "SELECT DISTINCT ON (typcategory) typcategory, typname FROM pg_type WHERE typname IN ('int2', 'int8', 'bool') ORDER BY typcategory, typname DESC",
+            vec!["B|bool", "N|int8"],
+        ),
+        // JSON of rows.
+        (
+            "SELECT row_to_json(t) FROM (SELECT amname, 1 AS n FROM pg_am WHERE amname = 'heap') t",
+            vec!["{\"amname\":\"heap\",\"n\":1}"],
+        ),
+        ("SELECT json_agg(amname ORDER BY amname) FROM pg_am", vec!["[\"btree\",\"heap\"]"]),
+        (
+            "SELECT format('%I.%s', 'My Table', 1), quote_ident('My Table'), format('%L', 'it''s')",
+            vec!["\"My Table\".1|\"My Table\"|'it''s'"],
+        ),
+        (
+            "SELECT '\"char\"'::regtype, 'timestamp with time zone'::regtype::oid",
+            vec!["\"char\"|1184"],
+        ),
+        ("SELECT count(*) FILTER (WHERE typname LIKE 'int_') FROM pg_type", vec!["3"]),
+        (
+            "SELECT x FROM pg_am, generate_series(1, 5, 2) x WHERE amname = 'heap'",
+            vec!["1", "3", "5"],
+        ),
+        // Relations that are empty here.
+        ("SELECT count(*) FROM pg_policies", vec!["0"]),
+        ("SELECT count(*) FROM pg_stats", vec!["0"]),
+        ("SELECT count(*) FROM pg_statio_user_tables", vec!["0"]),
+        ("SELECT count(*) FROM information_schema.element_types", vec!["0"]),
+        ("SELECT count(*) FROM information_schema.usage_privileges", vec!["0"]),
+        ("SELECT abbrev FROM pg_timezone_names", vec!["UTC"]),
+        ("SELECT proname FROM pg_proc WHERE proname = 'int8recv'", vec!["int8recv"]),
+    ] {
+        let said = lab.query(sql);
+        assert_eq!(said.error_field(b'M'), None, "{sql}");
+        let found: Vec<String> = texts(&said).iter().map(|row| row.join("|")).collect();
+        assert_eq!(found, rows, "{sql}");
+    }
+}
+
+#[test]
+fn what_the_catalog_does_not_know_is_named() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    for (sql, code, word) in [
+        ("SELECT relnamme FROM pg_class", "42703", "relnamme"),
+        ("SELECT pg_no_such_thing(oid) FROM pg_class", "42883", "pg_no_such_thing"),
+        ("SELECT 1 FROM pg_class JOIN nowhere ON true", "42P01", "nowhere"),
+        ("SELECT count(*) FROM pg_class, people", "0A000", "people"),
+        ("SELECT 1 FROM pg_class WHERE oid = 'nowhere'::regclass", "42P01", "nowhere"),
+        ("SELECT 1 FROM pg_type WHERE oid = 'mood'::regtype", "42704", "mood"),
+        ("SELECT current_setting('no_such')", "42704", "no_such"),
+        ("SELECT 1 FROM pg_type a, pg_type b, pg_type c, pg_type d", "54001", "steps"),
+    ] {
+        let said = lab.query(sql);
+        assert_eq!(error_code(&said).as_deref(), Some(code), "{sql}");
+        let message = said.error_field(b'M').unwrap();
+        assert!(message.contains(word) && !message.contains("no table pg_"), "{sql}: {message}");
+    }
+    // System columns belong to the catalog alone.
+    for column in ["ctid", "xmin", "tableoid"] {
+        assert_eq!(
+            error_code(&lab.query(&format!("SELECT {column} FROM people"))).as_deref(),
+            Some("42703")
+        );
+    }
+    drop(lab);
+    let sentences = served.study.run(&["doctor", "study.db"]);
+    sentences
+        .says(0, &["did not answer tests", "pg_no_such_thing", "select relnamme from pg_class"]);
+}
+
+#[test]
+fn a_client_sees_its_own_session_alone() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    let mut other = served.lab();
+    let sql = "SELECT pid = pg_backend_pid(), application_name FROM pg_stat_activity";
+    assert_eq!(texts(&lab.query(sql)), [["t", "tests"]]);
+    let own = texts(&lab.query("SELECT pg_backend_pid()"))[0][0].clone();
+    let cancelled =
+        other.query(&format!("SELECT pg_cancel_backend({own}), pg_terminate_backend({own})"));
+    assert_eq!(texts(&cancelled), [["f", "f"]]);
+    assert_eq!(texts(&lab.query("SELECT 1 FROM pg_am LIMIT 1")), [["1"]]);
+}
+
+#[test]
+fn settings_are_taken() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    for sql in [
+        "SET work_mem = '64MB'",
+        "SET lock_timeout TO 5000",
+        "SET idle_in_transaction_session_timeout = 0",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SET myapp.user = 'me'",
+        "SET client_encoding TO 'utf-8'",
+        "SET statement_timeout = '90s'",
+        "SELECT set_config('search_path', '', false)",
+    ] {
+        assert_eq!(error_code(&lab.query(sql)), None, "{sql}");
+    }
+    assert_eq!(texts(&lab.query("SHOW work_mem")), [["64MB"]]);
+    assert_eq!(texts(&lab.query("SHOW statement_timeout")), [["90s"]]);
+    assert_eq!(texts(&lab.query("SHOW client_encoding")), [["UTF8"]]);
+    for (sql, code) in [
+        ("SET no_such_setting = 1", "42704"),
+        ("SET server_version = '9'", "42704"),
+        ("SET statement_timeout = 'soon'", "22023"),
+        ("SET client_encoding = 'EUC_JP'", "22023"),
+    ] {
+        assert_eq!(error_code(&lab.query(sql)).as_deref(), Some(code), "{sql}");
+    }
+}
+
+#[test]
+fn clients_without_a_locale_are_served() {
+    let served = Served::with(&[]);
+    let settings = [("client_encoding", "SQL_ASCII")];
+    let mut lab = Client::log_in_with(served.port, "lab", PASSWORD, &settings).unwrap();
+    assert_eq!(texts(&lab.query("SHOW client_encoding")), [["SQL_ASCII"]]);
+    assert_eq!(texts(&lab.query(COUNT)), [["4"]]);
+}
+
+#[test]
+fn a_failed_transaction_goes_no_further() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    assert_eq!(lab.query("BEGIN").status(), Some(b'T'));
+    assert_eq!(lab.query("SELECT nothing FROM people").status(), Some(b'E'));
+    let said = lab.query(COUNT);
+    assert_eq!((error_code(&said).as_deref(), said.status()), (Some("25P02"), Some(b'E')));
+    lab.parse("", COUNT, &[]);
+    assert_eq!(error_code(&lab.sync()).as_deref(), Some("25P02"));
+    let said = lab.query("COMMIT");
+    assert_eq!((said.tags(), said.status()), (vec!["ROLLBACK".to_owned()], Some(b'I')));
+    assert_eq!(texts(&lab.query(COUNT)), [["4"]]);
+    // Back to a savepoint, it goes on.
+    for sql in ["BEGIN", "SAVEPOINT a", "SELECT nothing FROM people", "ROLLBACK TO a"] {
+        lab.query(sql);
+    }
+    let said = lab.query(COUNT);
+    assert_eq!((texts(&said), said.status()), (vec![vec!["4".to_owned()]], Some(b'T')));
+    // Outside of a transaction, an error changes nothing.
+    lab.query("ROLLBACK");
+    assert_eq!(lab.query("SELECT nothing FROM people").status(), Some(b'I'));
+}

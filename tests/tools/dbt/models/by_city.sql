@@ -1,0 +1,1 @@
+select city, count(*) as n from {{ source('study', 'people') }} group by city
