@@ -30,8 +30,7 @@ use super::parameters::{mechanism_parameters, options};
 use super::power;
 use super::value::Value;
 use crate::dialect::clauses::{
-    Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word,
-    word_at,
+    Clauses, call, error, folded, keys_marker, number, options_marker, take_word, word_at,
 };
 
 /// The dialect: standard SQL with the parser's hooks.
@@ -65,6 +64,9 @@ impl Dialect for HushDialect {
         true
     }
     fn supports_select_wildcard_except(&self) -> bool {
+        true
+    }
+    fn supports_projection_trailing_commas(&self) -> bool {
         true
     }
 
@@ -425,7 +427,6 @@ impl HushDialect {
     fn options(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
         parser.next_token();
         parser.next_token();
-        expect_word(parser, "OPTIONS")?;
         let options = options(parser)?;
         let mut first = None;
         if parser.peek_token().token != Token::Mul {
