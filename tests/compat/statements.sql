@@ -170,7 +170,7 @@ SELECT COUNT(DISTINCT user_id, product) FROM orders;
 SELECT COUNT(*) FILTER (WHERE age > 65) AS old FROM adult;
 -- COUNTIF | GoogleSQL
 SELECT COUNTIF(age > 65) AS old FROM adult;
--- APPROX_COUNT_DISTINCT | GoogleSQL | `COUNT(DISTINCT x)`
+-- APPROX_COUNT_DISTINCT | GoogleSQL
 SELECT APPROX_COUNT_DISTINCT(user_id) FROM orders;
 -- SUM | both
 SELECT SUM(price) FROM orders;
@@ -390,9 +390,15 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6, min_privacy_unit
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, SUM(price, contribution_bounds_per_group => (0, 50)) AS paid FROM orders GROUP BY city;
 -- contribution_bounds_per_row | GoogleSQL
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, AVG(price, contribution_bounds_per_row => (0, 50)) AS mean FROM orders GROUP BY city;
--- report_format | GoogleSQL | answers have columns for errors
+-- report_format => 'JSON' | GoogleSQL
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, COUNT(*, report_format => 'JSON') AS n FROM orders GROUP BY city;
+-- epsilon of an aggregate | GoogleSQL
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, SUM(price, epsilon => 0.4) AS s, COUNT(*) AS n FROM orders GROUP BY city;
+-- group_selection_epsilon | GoogleSQL
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6, group_selection_epsilon=0.2) price, COUNT(*) AS n FROM orders GROUP BY price;
+-- report_format => PROTO | GoogleSQL | answers have columns for errors
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, COUNT(*, report_format => PROTO) AS n FROM orders GROUP BY city;
--- APPROX_QUANTILES under OPTIONS | GoogleSQL | `QUANTILE(x, 0.25)` and the like
+-- APPROX_QUANTILES under OPTIONS | GoogleSQL
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, APPROX_QUANTILES(price, 4, contribution_bounds_per_row => (0, 100)) AS q FROM orders GROUP BY city;
 -- PERCENTILE_CONT under OPTIONS | GoogleSQL
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, PERCENTILE_CONT(price, 0.5, contribution_bounds_per_row => (0, 100)) AS median FROM orders GROUP BY city;

@@ -1,9 +1,10 @@
 //! docs/compat.md says what the engine does: each of its rows is a statement of
 //! tests/compat/statements.sql, which is run here.
 //!
-//! The head of the document, up to its first section, is written by hand. All else is made of the
-//! statements and of how they end, on the built-in tables. `HUSHQL_COMPAT=write` writes the
-//! document; look at the difference before it is committed.
+//! The head of the document, up to its first section, is written by hand, and the suites of peers
+//! at its end by tests/peers/run.py. All else is made of the statements and of how they end, on the
+//! built-in tables. `HUSHQL_COMPAT=write` writes the document; look at the difference before it is
+//! committed.
 //!
 //! ```text
 //! -- SELECT * EXCEPT (…) | GoogleSQL                        | construct | from | HushQL | statement, note |
@@ -16,6 +17,9 @@ use std::fmt::Write as _;
 use hushql::{Engine, Error, Session};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compat.md");
+
+/// What begins the part that tests/peers writes.
+const SUITES: &str = "\n<!-- peers -->\n";
 
 /// Whose construct it is; ours are there for comparison.
 const ORIGINS: [&str; 4] = ["both", "PostgreSQL", "GoogleSQL", "HushQL"];
@@ -120,7 +124,8 @@ async fn the_page_says_what_the_engine_does() {
     }
     let written = std::fs::read_to_string(DOCUMENT).unwrap();
     let head = written.split_once("\n## ").expect("the head ends with a section").0;
-    let made = document(head, &found);
+    let suites = written.find(SUITES).expect("the document ends with the suites of peers");
+    let made = document(head, &found) + &written[suites..];
     if std::env::var("HUSHQL_COMPAT").is_ok_and(|word| word == "write") {
         std::fs::write(DOCUMENT, &made).unwrap();
     }

@@ -551,7 +551,7 @@ fn padded_unit<'a>(
 /// Analysts cannot choose the privacy unit: `privacy_unit_column` may only repeat the declared one.
 fn check_unit_column(clause: &ReleaseClause, subject: &UnitScope) -> Result<(), Refusal> {
     let Some(named) = &clause.unit_column else { return Ok(()) };
-    if subject.column() == Some(named.as_str()) {
+    if subject.is_named(named) {
         return Ok(());
     }
     let declared = subject.column().map_or("the row".to_owned(), ToOwned::to_owned);

@@ -327,6 +327,7 @@ fn share_of(clause: &ReleaseClause, count: usize) -> Result<ReleaseClause> {
         own.delta = own.delta.take().map(|delta| delta.share(count)).transpose()?;
         if let Some(all) = &mut share.grouping {
             all.epsilon = all.epsilon.take().map(|epsilon| epsilon.share(count)).transpose()?;
+            all.threshold = all.threshold.take().map(|epsilon| epsilon.share(count)).transpose()?;
             all.delta = all.delta.take().map(|delta| delta.share(count)).transpose()?;
         }
         Ok(share)

@@ -42,7 +42,7 @@ use crate::dialect::{
 use crate::functions::{
     capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
     date_trunc_function, gathered, histogram_function, interval_end_functions, magnitude_function,
-    moved_times_function, width_bucket_function,
+    moved_times_function, ordered_list_function, width_bucket_function,
 };
 use candidate_function::Candidate;
 use comparisons::Strict;
@@ -351,6 +351,7 @@ impl Functions {
         scalars.insert("clamp".to_owned(), clamp_function());
         scalars.insert(magnitude_name(), magnitude_function());
         scalars.insert(moved_times_name(), moved_times_function());
+        scalars.insert("ordered_list".to_owned(), ordered_list_function());
         scalars.insert("date_diff".to_owned(), date_diff_function());
         scalars.insert("datediff".to_owned(), date_diff_function());
         scalars.insert("width_bucket".to_owned(), width_bucket_function());

@@ -173,8 +173,10 @@ pub struct ReleaseClause {
 /// The settings for groups in the OPTIONS of a SELECT, and the cost that its bare aggregates share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupingClause {
-    /// The whole ε of OPTIONS.
+    /// The ε of OPTIONS, less what single aggregates and the threshold state for themselves.
     pub epsilon: Option<Epsilon>,
+    /// `group_selection_epsilon`: the ε of the counts that the threshold compares.
+    pub threshold: Option<Epsilon>,
     /// The whole δ of OPTIONS.
     pub delta: Option<Delta>,
     /// The number of bare aggregates that share them.

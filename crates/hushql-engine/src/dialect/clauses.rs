@@ -6,6 +6,7 @@ use sqlparser::tokenizer::{Token, Word};
 
 use crate::catalog::RESERVED;
 use crate::dialect::ast::{GroupStrategy, GroupingClause, KeysClause, Parameters, ReleaseClause};
+use crate::privacy::Epsilon;
 
 /// The name of the function that wraps a GROUP BY expression with KEYS.
 pub(crate) fn keys_marker(n: usize) -> String {
@@ -29,13 +30,17 @@ pub(crate) struct Options {
     pub(crate) unit_column: Option<String>,
     pub(crate) strategy: Option<GroupStrategy>,
     pub(crate) min_units: Option<u64>,
+    /// `group_selection_epsilon`.
+    pub(crate) threshold: Option<Epsilon>,
 }
 
 impl Options {
-    /// The settings for groups, if `bare` aggregates share the cost.
-    pub(crate) fn grouping(&self, bare: usize) -> GroupingClause {
+    /// The settings for groups, if `bare` aggregates share this ε, and the threshold does where
+    /// units are counted for it alone.
+    pub(crate) fn grouping(&self, epsilon: Option<Epsilon>, bare: usize) -> GroupingClause {
         GroupingClause {
-            epsilon: self.parameters.epsilon.clone(),
+            epsilon,
+            threshold: self.threshold.clone(),
             delta: self.parameters.delta.clone(),
             bare,
             strategy: self.strategy,

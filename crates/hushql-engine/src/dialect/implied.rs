@@ -18,10 +18,14 @@ use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause};
 use super::fresh::take_mark;
+use super::literal::{Literal, literal_of};
+use super::parameters::{EPSILON_RANGE, epsilon};
 use super::parser::aggregate_marker;
+use super::report::{REPORT, has_argument, report};
 use crate::dialect::clauses::folded;
 use crate::dialect::error::DialectError;
 use crate::dialect::named_candidates::of_this_select;
+use crate::privacy::Epsilon;
 use crate::refusal::{Reason, Refusal};
 
 /// The bare aggregates of one SELECT so far.
@@ -62,6 +66,18 @@ impl<'a> Implied<'a> {
         self.imply(expression, releases, true)
     }
 
+    /// The mechanism and the parameters of an aggregate: its own ε, or those of the SELECT.
+    fn cost(&self, own: Option<Epsilon>) -> (MechanismName, Parameters) {
+        match own {
+            None => (MechanismName::Default, self.parameters.clone()),
+            // The δ of OPTIONS is for the choice of groups, and for those that share its cost.
+            Some(_) => {
+                let bounds = Parameters { rho: None, delta: None, ..self.parameters.clone() };
+                (MechanismName::Auto, Parameters { epsilon: own, ..bounds })
+            }
+        }
+    }
+
     fn imply(
         &mut self,
         expression: &mut Expr,
@@ -73,6 +89,10 @@ impl<'a> Implied<'a> {
                 return ControlFlow::Continue(());
             };
             let fresh = take_mark(function);
+            let named = match take_named(function) {
+                Ok(named) => named,
+                Err(refusal) => return ControlFlow::Break(refusal),
+            };
             let name = function.name.to_string();
             if function.over.is_some() || AggregateName::parse(&name).is_none() {
                 return ControlFlow::Continue(());
@@ -95,11 +115,13 @@ impl<'a> Implied<'a> {
                 }
                 Ok((call, arguments, filter)) => {
                     let n = releases.len();
-                    *expression = aggregate_marker(n, arguments, filter, call.distinct);
-                    self.known.push((written, expression.clone()));
+                    let marker = aggregate_marker(n, arguments, filter, call.distinct);
+                    self.known.push((written, marker.clone()));
+                    *expression = if named.report { report(&marker, &call) } else { marker };
+                    let (mechanism, parameters) = self.cost(named.epsilon);
                     releases.push(ReleaseClause {
-                        mechanism: MechanismName::Default,
-                        parameters: self.parameters.clone(),
+                        mechanism,
+                        parameters,
                         operand: Operand::Aggregate(call),
                         keys: Vec::new(),
                         unit_column: None,
@@ -118,6 +140,73 @@ impl<'a> Implied<'a> {
             ControlFlow::Continue(()) => Ok(()),
         }
     }
+}
+
+/// What GoogleSQL's named arguments say about one aggregate, besides its bounds.
+#[derive(Default)]
+struct Named {
+    epsilon: Option<Epsilon>,
+    report: bool,
+}
+
+/// The arguments that [`take_named`] takes.
+const NAMED: [&str; 2] = ["epsilon", REPORT];
+
+/// True if an aggregate of this SELECT states its own ε, or asks for a report.
+pub(super) fn names_option(expression: &Expr) -> bool {
+    let found = of_this_select(&mut expression.clone(), |expression| match expression {
+        Expr::Function(function)
+            if NAMED.iter().any(|name| has_argument(function, name))
+                && AggregateName::parse(&function.name.to_string()).is_some() =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// True if an aggregate states its own ε, so that it takes no share of OPTIONS.
+pub(super) fn has_own_cost(release: &ReleaseClause) -> bool {
+    release.mechanism == MechanismName::Auto
+}
+
+/// Takes `epsilon => e` and `report_format => 'JSON'` out of a call.
+fn take_named(function: &mut sql::Function) -> Result<Named, Refusal> {
+    let mut named = Named::default();
+    let text = column_name(function);
+    let sql::FunctionArguments::List(list) = &mut function.args else { return Ok(named) };
+    for argument in std::mem::take(&mut list.args) {
+        let sql::FunctionArg::Named { name, arg: sql::FunctionArgExpr::Expr(value), .. } =
+            &argument
+        else {
+            list.args.push(argument);
+            continue;
+        };
+        let (name, value) = (name.value.to_lowercase(), literal_of(value));
+        let problem = match name.as_str() {
+            _ if NAMED.contains(&name.as_str()) && value == Some(Literal::Null) => None,
+            "epsilon" => match value.as_ref().and_then(epsilon) {
+                None => Some(EPSILON_RANGE),
+                Some(own) => named.epsilon.replace(own).map(|_| "is given twice"),
+            },
+            REPORT => match value.and_then(|value| value.text()) {
+                Some(format) if format.eq_ignore_ascii_case("JSON") => {
+                    std::mem::replace(&mut named.report, true).then_some("is given twice")
+                }
+                _ => Some("is 'JSON': answers have columns, and no protocol buffers"),
+            },
+            _ => {
+                list.args.push(argument);
+                None
+            }
+        };
+        if let Some(problem) = problem {
+            let hint = "epsilon => 0.5, report_format => 'JSON'";
+            return Err(Refusal::new(Reason::Operand, text, format!("{name} {problem}"), hint));
+        }
+    }
+    Ok(named)
 }
 
 /// An expression with the names of functions and columns as the planner reads them: without quotes,

@@ -20,13 +20,16 @@ use super::allow::{
     absent, expression, fetched, join_condition, limit, set_operation, standard_select,
     table_factor, value,
 };
-use super::ast::{MechanismName, Parameters, marked};
+use super::ast::{MechanismName, marked};
 use super::consistent::{attach, take_consistent};
+use super::correlated_release::by_their_keys;
 use super::fresh::has_mark;
 use super::histogram::{no_histogram, spell_out_histogram};
-use super::implied::Implied;
+use super::implied::{Implied, names_option};
 use super::mode::group_by_modes;
 use super::named_candidates::name_candidates;
+use super::option_shares::share;
+use super::report::name_reports;
 use super::rollup_cube::{MOST_SETS, only_numbers, spell_out};
 use super::spelling::respell;
 use crate::dialect::clauses::{Clauses, Options, folded, numbered};
@@ -43,6 +46,7 @@ pub(super) fn lower(
     frees_limited: bool,
 ) -> Result<(), DialectError> {
     respell(query)?;
+    by_their_keys(query, &clauses.releases);
     let mut lowering = Lowering { clauses, frees_limited, is_limited: false };
     match query.visit(&mut lowering) {
         ControlFlow::Break(error) => Err(error),
@@ -156,6 +160,7 @@ impl Lowering<'_> {
         standard_select(select)?;
         let Select { projection, from, selection, group_by, having, .. } = select;
         let options = self.take_options(projection);
+        name_reports(projection);
         let consistent = take_consistent(group_by)?;
         spell_out_histogram(projection, group_by, order_by.as_deref_mut())?;
         let left = MOST_SETS.saturating_sub(self.clauses.sets);
@@ -180,8 +185,8 @@ impl Lowering<'_> {
         }
         let shown = projection.iter_mut().filter_map(item_expression).map(|e| &*e);
         let beside = having.iter().chain(order_by.iter().map(|e| &**e));
-        let is_fresh = shown.chain(beside).any(has_mark);
-        if options.is_some() || !keys.is_empty() || consistent.is_some() || is_fresh || is_limited {
+        let is_own = shown.chain(beside).any(|e| has_mark(e) || names_option(e));
+        if options.is_some() || !keys.is_empty() || consistent.is_some() || is_own || is_limited {
             let written = options.is_some();
             let options = options.unwrap_or_default();
             let mut implied = Implied::under(&options.parameters);
@@ -191,9 +196,8 @@ impl Lowering<'_> {
             for expression in having.iter_mut().chain(order_by.iter_mut().map(|e| &mut **e)) {
                 implied.beside(expression, &mut self.clauses.releases)?;
             }
-            self.share(first_implied, &options)?;
-            let bare = self.clauses.releases.len() - first_implied;
-            grouping = written.then(|| options.grouping(bare));
+            grouping =
+                written.then_some(share(&mut self.clauses.releases[first_implied..], &options)?);
         }
         let implied = first_implied..self.clauses.releases.len();
         let beside = having.iter().chain(order_by.iter().map(|e| &**e));
@@ -371,49 +375,6 @@ impl Lowering<'_> {
             ControlFlow::Continue(())
         });
         found
-    }
-
-    /// Shares the query's ε and δ equally among the releases that OPTIONS implied.
-    fn share(&mut self, first: usize, options: &Options) -> Result<(), DialectError> {
-        let implied = &mut self.clauses.releases[first..];
-        let parts = implied.len();
-        for release in implied {
-            let parameters = &mut release.parameters;
-            let too_small = |_| {
-                Refusal::new(
-                    Reason::BadValue,
-                    "OPTIONS(…)",
-                    format!(
-                        "one of {parts} equal shares is smaller than the least cost that the engine can count"
-                    ),
-                    "a larger epsilon",
-                )
-            };
-            let shared = Parameters {
-                epsilon: parameters
-                    .epsilon
-                    .as_ref()
-                    .map(|e| e.share(parts))
-                    .transpose()
-                    .map_err(too_small)?,
-                rho: parameters
-                    .rho
-                    .as_ref()
-                    .map(|r| r.share(parts))
-                    .transpose()
-                    .map_err(too_small)?,
-                delta: parameters
-                    .delta
-                    .as_ref()
-                    .map(|d| d.share(parts))
-                    .transpose()
-                    .map_err(too_small)?,
-                ..parameters.clone()
-            };
-            *parameters = shared;
-            release.unit_column.clone_from(&options.unit_column);
-        }
-        Ok(())
     }
 
     /// Attaches the keys of GROUP BY to every release of this SELECT.

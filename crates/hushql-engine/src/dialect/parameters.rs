@@ -6,16 +6,20 @@
 //! (eps=1, rows=2)  →  Parameters { epsilon: Some(1), rows: Some(2), … }
 //! ```
 
-use num_traits::{One, Signed};
+use num_traits::{One, Signed, Zero};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::ast::{GroupStrategy, MechanismName, Parameters};
 use super::literal::{literal, named_literals, remaining_literals};
+use super::option_values::named_options;
 use crate::dialect::clauses::{Options, error, word_at};
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rational, Rho, decimal_text, parse_decimal};
 use crate::refusal::nearest;
+
+/// What is wrong with a number that is no ε and no ρ.
+pub(super) const EPSILON_RANGE: &str = "must be a number from 1e-12 to 1000000";
 
 /// The parameters after a mechanism's name.
 pub(super) fn mechanism_parameters(
@@ -118,10 +122,15 @@ fn no_parameter(name: &str) -> String {
     }
 }
 
-/// The options after OPTIONS.
+/// OPTIONS and its options, if they are there.
 pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
     let mut options = Options::default();
-    for (name, value) in named_literals(parser, "OPTIONS(epsilon=1)")? {
+    let stands = word_at(parser, 0).is_some_and(|word| word.value.eq_ignore_ascii_case("OPTIONS"));
+    if !stands || parser.peek_nth_token(1).token != Token::LParen {
+        return Ok(options);
+    }
+    parser.next_token();
+    for (name, value) in named_options(parser, "OPTIONS(epsilon=1)")? {
         let problem = match name.as_str() {
             "privacy_unit_column" => match value.text() {
                 Some(text) => give(&mut options.unit_column, text),
@@ -130,9 +139,15 @@ pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
             "rows" | "max_rows_contributed" if is_auto(&value) => Some(
                 "is chosen by a mechanism alone: write LAPLACE(eps=1, rows=auto) COUNT(*) without OPTIONS".to_owned(),
             ),
+            // A threshold and Gaussian noise need a delta; without one, there is neither.
+            "delta" if decimal(&value).is_some_and(|delta| delta.is_zero()) => None,
             "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
             "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
             "min_privacy_units_per_group" => give_count(&mut options.min_units, &value),
+            "group_selection_epsilon" => match epsilon(&value) {
+                Some(own) => give(&mut options.threshold, own),
+                None => Some(EPSILON_RANGE.to_owned()),
+            },
             "group_selection_strategy" => {
                 let word = value.text().unwrap_or_default().to_uppercase();
                 match word.as_str() {
@@ -205,13 +220,13 @@ fn shared_parameter(
         Literal::Text(_) | Literal::Boolean(_) | Literal::Null => "",
     };
     match name {
-        "eps" | "epsilon" => Some(match text.parse::<Epsilon>() {
-            Ok(epsilon) => give(&mut parameters.epsilon, epsilon),
-            Err(_) => Some("must be a number from 1e-12 to 1000000".to_owned()),
+        "eps" | "epsilon" => Some(match epsilon(value) {
+            Some(epsilon) => give(&mut parameters.epsilon, epsilon),
+            None => Some(EPSILON_RANGE.to_owned()),
         }),
         "rho" => Some(match text.parse::<Rho>() {
             Ok(rho) => give(&mut parameters.rho, rho),
-            Err(_) => Some("must be a number from 1e-12 to 1000000".to_owned()),
+            Err(_) => Some(EPSILON_RANGE.to_owned()),
         }),
         "delta" => Some(match text.parse::<Delta>() {
             Ok(delta) => give(&mut parameters.delta, delta),
@@ -221,6 +236,14 @@ fn shared_parameter(
         "rows" => Some(give_count(&mut parameters.rows, value)),
         "total" => Some(give_count(&mut parameters.total_rows, value)),
         _ => None,
+    }
+}
+
+/// The ε that a literal states.
+pub(super) fn epsilon(value: &Literal) -> Option<Epsilon> {
+    match value {
+        Literal::Number(text) => text.parse().ok(),
+        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
     }
 }
 

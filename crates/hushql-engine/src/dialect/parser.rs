@@ -30,7 +30,7 @@ use super::parameters::{called_parameters, mechanism_parameters, options};
 use super::power;
 use super::value::Value;
 use crate::dialect::clauses::{
-    Clauses, call, error, expect_word, folded, keys_marker, options_marker, word_at,
+    Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word, word_at,
 };
 
 /// The dialect: standard SQL with the parser's hooks.
@@ -66,6 +66,9 @@ impl Dialect for HushDialect {
         true
     }
     fn supports_select_wildcard_except(&self) -> bool {
+        true
+    }
+    fn supports_projection_trailing_commas(&self) -> bool {
         true
     }
 
@@ -465,7 +468,6 @@ impl HushDialect {
     fn options(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
         parser.next_token();
         parser.next_token();
-        expect_word(parser, "OPTIONS")?;
         let options = options(parser)?;
         let mut first = None;
         if parser.peek_token().token != Token::Mul {

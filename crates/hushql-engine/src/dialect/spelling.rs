@@ -10,6 +10,7 @@
 //! mod(x, 7)                                          (x) % (7)
 //! if(late, 1, 0), iif(late, 1, 0)                    CASE WHEN late THEN 1 ELSE 0 END
 //! len(x), isnull(x, 0)                               length(x), coalesce(x, 0)
+//! approx_count_distinct(x)                           count(DISTINCT x)
 //! FROM t SELECT x                                    SELECT x FROM t
 //! x ^ 2                                              power(CAST(x AS DOUBLE), CAST(2 AS DOUBLE))
 //! (a, b) = (1, 2), (a, b) >= (1, 2)                  (a = 1 AND b = 2), (a > 1 OR a = 1 AND b >= 2)
@@ -28,6 +29,7 @@ use super::calendar_calls::{calendar_call, either};
 use super::pivot::without_pivots;
 use super::date_patterns::without_pattern;
 use super::power;
+use super::quantile_list::quantile_list;
 use super::row_values::by_parts;
 use crate::dialect::error::DialectError;
 
@@ -50,7 +52,8 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
-            if let Some(other) = remainder(function).or_else(|| choice(function)) {
+            let other = remainder(function).or_else(|| choice(function));
+            if let Some(other) = other.or_else(|| quantile_list(function)) {
                 *expr = other;
             }
         }
@@ -147,9 +150,20 @@ pub(super) fn respelled(function: &mut sql::Function) {
         "isnull" if plain_arguments(function).is_some_and(|args| args.len() == 2) => {
             function.name = ObjectName::from(vec![Ident::new("coalesce")]);
         }
+        "approx_count_distinct" => distinct(function),
         "len" => function.name = ObjectName::from(vec![Ident::new("length")]),
         "percentile_cont" | "percentile_disc" | "approx_percentile_cont" => ordered(function),
         _ => {}
+    }
+}
+
+/// `approx_count_distinct(x)` as `count(DISTINCT x)`: noise is an approximation already.
+fn distinct(function: &mut sql::Function) {
+    if let FunctionArguments::List(list) = &mut function.args
+        && list.duplicate_treatment.is_none()
+    {
+        list.duplicate_treatment = Some(sql::DuplicateTreatment::Distinct);
+        function.name = ObjectName::from(vec![Ident::new("count")]);
     }
 }
 

@@ -84,7 +84,8 @@ fn scaled(query: &QueryStatement, doublings: i32) -> Result<QueryStatement, Para
     let mut query = query.clone();
     for release in &mut query.releases {
         let own = &mut release.parameters;
-        let whole = release.grouping.iter_mut().filter_map(|all| all.epsilon.as_mut());
+        let whole = release.grouping.iter_mut();
+        let whole = whole.flat_map(|all| all.epsilon.iter_mut().chain(&mut all.threshold));
         for epsilon in own.epsilon.iter_mut().chain(whole) {
             *epsilon = Epsilon::new(epsilon.value() * &factor)?;
         }

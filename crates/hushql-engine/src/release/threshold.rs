@@ -380,12 +380,13 @@ impl Costs<'_> {
     }
 
     /// OPTIONS pays. The bare aggregates share its ε, and so does the threshold if units are
-    /// counted for it alone. The threshold has all of δ.
+    /// counted for it alone, unless its ε is stated. The threshold has all of δ.
     fn of_options(&self, grouping: &GroupingClause) -> Result<Calibrated, Refusal> {
         const TEXT: &str = "OPTIONS(…)";
         let alone = self.groups.counter.is_none();
         let Some(delta) = &grouping.delta else { return Err(no_mechanism(TEXT)) };
-        let shares = grouping.bare.saturating_add(usize::from(alone));
+        let own = grouping.threshold.clone().filter(|_| alone);
+        let shares = grouping.bare.saturating_add(usize::from(alone && own.is_none())).max(1);
         let share = grouping.epsilon.as_ref().map(|epsilon| epsilon.share(shares));
         let share = share.transpose().map_err(|_| too_small(TEXT))?;
         let mut all = Vec::new();
@@ -409,7 +410,7 @@ impl Costs<'_> {
             }
             return Ok((all, selection));
         }
-        let Some(share) = share else {
+        let Some(share) = own.or(share) else {
             return Err(Refusal::new(
                 Reason::NoEpsilon,
                 TEXT,

@@ -33,6 +33,7 @@ mod moments;
 mod moved_times;
 mod null_unsupported;
 mod or_null;
+mod ordered_list;
 mod pair;
 mod pruning;
 mod round;
@@ -94,6 +95,7 @@ pub use null_unsupported::{
     temporal_limits, ticks_a_day,
 };
 pub use or_null::{is_castable, or_null, tried};
+pub use ordered_list::ordered_list_function;
 pub use pair::pair;
 pub use pruning::prunes;
 pub use round::{Direction, Rounding};

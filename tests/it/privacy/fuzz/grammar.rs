@@ -476,12 +476,14 @@ fn selection(dice: &mut Dice, of: &Source) -> String {
 
 /// Bare aggregates: the PER QUERY default, or OPTIONS.
 fn plain(dice: &mut Dice, of: &Source) -> String {
-    let options = match dice.below(5) {
+    let options = match dice.below(6) {
         0 => String::new(),
         1 => "WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) ".to_owned(),
         2 => "WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-16, max_groups_contributed=2) "
             .to_owned(),
         3 => "WITH DIFFERENTIAL_PRIVACY OPTIONS(rho=0.01, max_rows_contributed=3) ".to_owned(),
+        4 => "WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=3/2, delta=1e-16, max_groups_contributed=2, group_selection_epsilon=1/4,) "
+            .to_owned(),
         _ => format!(
             "WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1, delta=1e-16, min_privacy_units_per_group={}, group_selection_strategy={}, max_groups_contributed=1) ",
             dice.below(9),

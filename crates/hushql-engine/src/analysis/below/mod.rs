@@ -112,10 +112,12 @@ impl Walk<'_> {
                 Err(operator("DISTINCT ON", "MIN or MAX with GROUP BY the unit").into())
             }
             LogicalPlan::Sort(_) => {
-                Err(operator("ORDER BY", "ORDER BY outside, on released columns").into())
+                let refusal = operator("ORDER BY", "ORDER BY outside, on released columns");
+                Err(NotAnalyzed::ManyUnits(refusal))
             }
             LogicalPlan::Limit(_) => {
-                Err(operator("LIMIT", "LIMIT outside, on released rows").into())
+                let refusal = operator("LIMIT", "LIMIT outside, on released rows");
+                Err(NotAnalyzed::ManyUnits(refusal))
             }
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
                 Err(operator("VALUES", "the aggregate without a mechanism: constants need none")

@@ -148,7 +148,9 @@ impl Walk<'_> {
             }
             Unit::Via(link) => {
                 let (root, column) = self.root_of(table)?;
-                let subject = UnitScope::of_column(&root.name, name, column, unit.max_rows());
+                let names = link.columns.iter().filter(|own| self.names_unit(table, own)).cloned();
+                let subject = UnitScope::of_column(&root.name, name, column, unit.max_rows())
+                    .with_names(names);
                 let pending = Pending { table: name.clone(), columns: carry, link: link.clone() };
                 (Owner::Link(pending), subject)
             }

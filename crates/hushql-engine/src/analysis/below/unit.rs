@@ -41,6 +41,8 @@ pub struct UnitScope {
     reach: u64,
     /// The rows in each table, and the factor of each join.
     factors: Vec<Factor>,
+    /// The columns of the tables that hold the unit.
+    names: Vec<String>,
 }
 
 impl UnitScope {
@@ -54,6 +56,7 @@ impl UnitScope {
             rows: Some(1),
             reach: 1,
             factors: Vec::new(),
+            names: Vec::new(),
         }
     }
 
@@ -74,7 +77,24 @@ impl UnitScope {
                 .map(|times| Factor { table: table.to_owned(), times, repeats: false })
                 .into_iter()
                 .collect(),
+            names: Vec::new(),
         }
+    }
+
+    /// The same units, which these columns of the table hold, too: those that lead to the column
+    /// that identifies them.
+    #[must_use]
+    pub(crate) fn with_names(mut self, names: impl Iterator<Item = String>) -> Self {
+        self.names.extend(names);
+        self
+    }
+
+    /// Whether a column is one of those that hold the unit, by its name alone or behind the name of
+    /// a table.
+    pub(crate) fn is_named(&self, path: &str) -> bool {
+        let last = path.rsplit('.').next().unwrap_or(path);
+        let mut known = self.names.iter().map(String::as_str).chain(self.column());
+        known.any(|name| name == path || name == last)
     }
 
     /// Public rows, which have no units.
@@ -86,6 +106,7 @@ impl UnitScope {
             rows: None,
             reach: 1,
             factors: Vec::new(),
+            names: Vec::new(),
         }
     }
 
@@ -121,7 +142,8 @@ impl UnitScope {
     #[must_use]
     pub(crate) fn joined(self, other: &Self, rows: Option<u64>) -> Self {
         let reach = self.reach.saturating_mul(other.reach);
-        let mut joined = self.with_tables(&other.tables).with_rows(rows);
+        let names = other.names.iter().cloned();
+        let mut joined = self.with_tables(&other.tables).with_names(names).with_rows(rows);
         joined.reach = rows.unwrap_or(reach);
         joined.factors.extend(other.factors.iter().cloned());
         joined

@@ -138,7 +138,7 @@ impl Keys {
             let (all, outer) = (KeySpace::none(), KeySpace::none());
             return Ok(Self { all, outer, values, target: None, from_data });
         }
-        refuse_idle_options(calls, known)?;
+        refuse_idle_options(calls, known, !groups.is_empty())?;
         let mut outer = values.clone();
         if let Some(position) = target {
             outer.remove(position);

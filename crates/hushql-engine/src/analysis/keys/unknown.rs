@@ -15,7 +15,9 @@ use crate::refusal::{Reason, Refusal};
 
 /// True if OPTIONS ask for a threshold.
 pub(crate) fn asks_for_threshold(grouping: &GroupingClause) -> bool {
-    grouping.strategy == Some(GroupStrategy::Threshold) || grouping.min_units.is_some()
+    grouping.strategy == Some(GroupStrategy::Threshold)
+        || grouping.min_units.is_some()
+        || grouping.threshold.is_some()
 }
 
 /// Accepts unknown partitions if a release states δ and all releases are numbers.
@@ -65,6 +67,11 @@ pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Ref
     }
 }
 
+/// True if OPTIONS ask for a threshold by its strategy alone.
+fn of_strategy(grouping: &GroupingClause) -> bool {
+    grouping.min_units.is_none() && grouping.threshold.is_none()
+}
+
 /// Whether a call is released as a number.
 fn is_number(call: &Call) -> bool {
     match &call.clause.operand {
@@ -87,7 +94,12 @@ fn is_number(call: &Call) -> bool {
 
 /// Refuses options about groups that would have no effect, because all groups are public or the
 /// release is a selection.
-pub(crate) fn refuse_idle_options(calls: &[Call], known: bool) -> Result<(), Refusal> {
+/// The strategy alone says nothing about a query without groups.
+pub(crate) fn refuse_idle_options(
+    calls: &[Call],
+    known: bool,
+    has_groups: bool,
+) -> Result<(), Refusal> {
     for call in calls {
         let Some(grouping) = &call.clause.grouping else { continue };
         if !known && grouping.strategy == Some(GroupStrategy::Public) {
@@ -98,12 +110,13 @@ pub(crate) fn refuse_idle_options(calls: &[Call], known: bool) -> Result<(), Ref
                 "a declared domain, or OPTIONS without group_selection_strategy",
             ));
         }
-        if !asks_for_threshold(grouping) {
+        if !asks_for_threshold(grouping) || !has_groups && of_strategy(grouping) {
             continue;
         }
-        let option = match grouping.min_units {
-            Some(_) => "min_privacy_units_per_group",
-            None => "group_selection_strategy=LAPLACE_THRESHOLD",
+        let option = match (grouping.min_units, &grouping.threshold) {
+            (Some(_), _) => "min_privacy_units_per_group",
+            (None, Some(_)) => "group_selection_epsilon",
+            (None, None) => "group_selection_strategy=LAPLACE_THRESHOLD",
         };
         return Err(Refusal::new(
             Reason::Parameter,

@@ -142,7 +142,10 @@ impl UnknownPartitions {
                 MechanismName::Laplace | MechanismName::Auto | MechanismName::Default
             )
         };
-        let counter = measures.iter().position(|m| counts_units(m) && by_laplace(m));
+        // A choice of groups that states its own ε counts units for itself.
+        let own = |m: &Measure| m.clause.grouping.as_ref().is_some_and(|g| g.threshold.is_some());
+        let own = measures.iter().any(own);
+        let counter = measures.iter().position(|m| !own && counts_units(m) && by_laplace(m));
         let counter = counter.or(match payer {
             Payer::Release(i) => Some(i).filter(|i| measures.get(*i).is_some_and(counts_units)),
             Payer::Options(_) => None,
@@ -163,7 +166,7 @@ impl UnknownPartitions {
         let released = match counter {
             // If the query asks for a minimum number of units, the threshold must compare a number
             // of units.
-            None if least == 1 => released(measures, &payer, &by_laplace, subject),
+            None if least == 1 && !own => released(measures, &payer, &by_laplace, subject),
             None | Some(_) => Vec::new(),
         };
         let covers = bounding.is_some_and(|measure| covers(measure, groups, subject));
