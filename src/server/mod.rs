@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 use self::audit::Audit;
 use self::connection::From;
 use self::connections::{House, Limits};
-use self::socket::Socket;
+use self::socket::{Socket, not_bound};
 use self::tls::Tls;
 
 mod audit;
@@ -137,7 +137,7 @@ pub(crate) async fn serve(
     let engine = (engine, Handle::current());
     let house = Arc::new(House::new(engine, (tls, !is_local), limits, audit.transpose()?));
     let listener = TcpListener::bind(options.listen)
-        .map_err(|error| format!("{}: {error}", options.listen))?;
+        .map_err(|error| not_bound(options.listen, &error, "--listen"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let secured = if house.tls.is_some() { ", with TLS" } else { "" };
     tell(&format!("listening on {address} for roles{secured}"));

@@ -63,7 +63,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 41] = [
+const PLACES: [(&str, Place); 42] = [
     ("aggregate", Place::Shelf),
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
@@ -101,6 +101,7 @@ const PLACES: [(&str, Place); 41] = [
     ("guard", Place::Frame),
     ("instance", Place::Frame),
     ("resources", Place::Frame),
+    ("versions", Place::Frame),
     ("views", Place::Frame),
     ("lib", Place::Frame),
     ("cli", Place::Guest),
