@@ -303,7 +303,7 @@ async fn init(
         return said(printer, &sentence);
     }
     let builder = placed(Engine::builder().resources(resources)).map_err(Failure::Usage)?;
-    walkthrough::walk(plan, begun, builder, printer).await
+    walkthrough::walk(&plan, begun, builder, printer).await
 }
 
 fn make_anchor(vault: &Path, anchor: &Path, printer: Printer) -> Result<u8, Failure> {

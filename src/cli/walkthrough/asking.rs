@@ -54,7 +54,7 @@ impl Asking {
             None => String::new(),
         };
         if let (true, Some(taken)) = (self.takes_all, suggested) {
-            self.printer.note(&format!("{shown}> {taken}").trim_end().to_owned());
+            self.printer.note(format!("{shown}> {taken}").trim_end());
             return Ok(Typed::Line(taken.to_owned()));
         }
         let is_terminal = io::stdin().is_terminal();

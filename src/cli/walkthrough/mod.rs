@@ -36,7 +36,7 @@ const ANALYST: &str = "lab";
 /// # Errors
 /// Why the data cannot be declared. What was declared before stays, and nothing else.
 pub(super) async fn walk(
-    plan: Plan,
+    plan: &Plan,
     begun: &Begun,
     builder: EngineBuilder,
     printer: Printer,
@@ -50,8 +50,7 @@ pub(super) async fn walk(
         true => builder.init(&plan.vault)?,
         false => builder.open(&plan.vault)?,
     };
-    let mut walk =
-        Walk { asking: Asking::new(printer, begun.yes), printer, begun, plan: &plan, engine };
+    let mut walk = Walk { asking: Asking::new(printer, begun.yes), printer, begun, plan, engine };
     let result = walk.all(is_new).await;
     if is_new && result.is_err() && walk.has_no_table().await {
         drop(walk);
