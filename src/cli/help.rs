@@ -44,14 +44,11 @@ pub(super) fn about(word: &str) -> Result<String, String> {
 
 /// What to try on the built-in tables, each with what it shows.
 const TRIES: [(&str, &str); 6] = [
-    ("SELECT COUNT(*) FROM adult;", "plain SQL, at the default cost"),
+    ("SELECT COUNT(*) FROM adult;", "plain SQL, default cost"),
     ("SELECT sex, LAPLACE(eps=1) AVG(age) AS age FROM adult GROUP BY sex;", "numbers with a ±"),
     ("SELECT ARGMAX EXPONENTIAL(eps=1) product FROM orders GROUP BY product;", "a choice"),
-    (
-        "EXPLAIN PRIVACY SELECT LAPLACE(eps=1) SUM(price) FROM orders;",
-        "the cost, before it is paid",
-    ),
-    ("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders;", "refused, with what to write"),
+    ("EXPLAIN PRIVACY SELECT LAPLACE(eps=1) SUM(price) FROM orders;", "its cost, before paying"),
+    ("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders;", "refused, with a remedy"),
     ("SHOW PRIVACY BUDGET;", "what is left"),
 ];
 
