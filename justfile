@@ -29,3 +29,32 @@ docs:
     test "$(target/tools/bin/mdbook --version 2>/dev/null)" = "mdbook v0.5.4" || \
         cargo install --locked --debug --no-default-features --features search --target-dir target/mdbook --root target/tools mdbook@0.5.4
     docs/book.py target/tools/bin/mdbook
+
+# What a release has, in target/dist: archive, package for Debian, wheel, crates, list of parts, hashes. A release build: half an hour.
+dist *ARGUMENTS:
+    .ci/dist {{ARGUMENTS}}
+
+# The wheel for 64-bit ARM, by a second full build. Needs the standard library of Rust for that target.
+dist-arm:
+    .ci/dist --wheel aarch64
+
+# Installs the package for Debian that `just dist` made, tries it, and removes it. Changes this machine, and needs root.
+try-deb:
+    packaging/try-deb
+
+# The image of a container, by the commands of the Dockerfile, where no container engine runs.
+container *PROGRAM:
+    packaging/container {{PROGRAM}}
+
+# The workflows, by actionlint.
+workflows:
+    .ci/workflows
+
+# Fails if a tag is not the version of the workspace.
+version TAG:
+    test "{{TAG}}" = "v$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)"
+
+# Uploads the crates, each after those that it needs, and the wheels that `just dist` made. Needs accounts.
+publish:
+    cargo publish --locked -p hushql-privacy -p hushql-vault -p hushql-exec -p hushql-engine -p hushql
+    python3 -m twine upload target/dist/*.whl

@@ -30,9 +30,9 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
 
 /// A SQL engine with differential privacy.
 #[derive(Debug, Parser)]
-#[command(name = "hushql", version, arg_required_else_help = true, after_help = EXIT_STATUSES)]
+#[command(name = "hushql", arg_required_else_help = true, after_help = EXIT_STATUSES)]
 #[command(override_usage = "hushql demo [-c SQL | -f FILE]\n       \
-    hushql init PATH\n       \
+    hushql init [VAULT] [DATA… [--yes] [--unit COLUMN|ROW|PUBLIC]]\n       \
     hushql VAULT [--anchor FILE] [--cluster FOLDER] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
@@ -41,7 +41,8 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
     hushql token VAULT ROLE [--days N]\n       \
     hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]\n       \
     hushql completions SHELL\n       \
-    hushql man")]
+    hushql man\n       \
+    hushql --version [--verbose]")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -60,6 +61,12 @@ pub struct Arguments {
     style: Style,
     #[command(flatten)]
     allowed: Allowed,
+    /// Print the version
+    #[arg(short = 'V', long)]
+    version: bool,
+    /// With --version: also the versions of what the program is made of
+    #[arg(long, requires = "version")]
+    verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,10 +76,11 @@ enum Command {
         #[command(flatten)]
         ask: Ask,
     },
-    /// Create a vault: the file for declarations and the ledger of charges
+    /// Create a vault, the file for declarations and the ledger of charges; with data, walk from
+    /// there to a first answer
     Init {
-        /// The path of the new vault; an existing file is never changed
-        path: PathBuf,
+        #[command(flatten)]
+        begun: Begun,
     },
     /// Create an anchor: a file outside the vault's folder that detects when an older copy replaces
     /// the vault
@@ -112,6 +120,10 @@ enum Command {
         /// The vault's anchor, if it has one
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
+        /// Print what a question to the project needs instead: versions, and how many tables and
+        /// budgets of which kinds there are, without names, paths or amounts
+        #[arg(long)]
+        support: bool,
     },
     /// Write the declarations and the spending of a vault as a script that rebuilds them in another
     /// vault
@@ -188,6 +200,27 @@ enum Command {
     },
     /// Print the manual page, to store as hushql.1 in a folder man1
     Man,
+}
+
+/// What `init` makes, and how much it asks.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(super) struct Begun {
+    /// The path of the new vault, and data: files, folders, patterns, or postgres:// addresses.
+    /// Without a path, the vault has the name of the data, and an existing one is taken up again
+    #[arg(required = true, value_name = "VAULT|DATA")]
+    pub(super) paths: Vec<String>,
+    /// Take every suggestion that follows from names and types, and ask nothing
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Who is a person: a column, ROW if each row is another person, or PUBLIC if none is
+    #[arg(long, value_name = "COLUMN")]
+    pub(super) unit: Option<String>,
+    /// The first line of CSV files is a row, not the names of columns
+    #[arg(long)]
+    pub(super) no_header: bool,
+    /// The table of a postgres:// address, as in public.visits
+    #[arg(long, value_name = "NAME")]
+    pub(super) table: Option<String>,
 }
 
 /// Where suites run, and the users who run their statements.
@@ -363,8 +396,10 @@ fn size(text: &str) -> Result<usize, String> {
 /// The task of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProgramTask {
-    /// Creates a vault.
-    Init { path: PathBuf },
+    /// Creates a vault, and declares data in it.
+    Init { begun: Begun },
+    /// Prints the version, or those of all parts.
+    Version { verbose: bool },
     /// Creates an anchor, or removes it.
     Anchor { vault: PathBuf, anchor: Option<PathBuf> },
     /// Accepts the present place of a vault as its home.
@@ -372,7 +407,7 @@ pub(super) enum ProgramTask {
     /// Upgrades a vault to the present format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
     /// Finds faults in a vault.
-    Doctor { vault: PathBuf, anchor: Option<PathBuf> },
+    Doctor { vault: PathBuf, anchor: Option<PathBuf>, support: bool },
     /// Writes the declarations of a vault as a script.
     Dump { vault: PathBuf, anchor: Option<PathBuf>, verifiers: bool },
     /// Verifies a vault.
@@ -448,6 +483,7 @@ impl Arguments {
             usage(ErrorKind::MissingRequiredArgument, &message)
         };
         let task = match (self.command, self.vault) {
+            _ if self.version => ProgramTask::Version { verbose: self.verbose },
             #[cfg(feature = "mcp")]
             (Some(Command::Mcp { vault, held, analyst: named, agents }), _) => {
                 let Some(analyst) = named.or(analyst) else {
@@ -489,11 +525,13 @@ impl Command {
     /// The task of a command that needs nothing else.
     fn task(self) -> ProgramTask {
         match self {
-            Self::Init { path } => ProgramTask::Init { path },
+            Self::Init { begun } => ProgramTask::Init { begun },
             Self::Anchor { vault, anchor, remove: _ } => ProgramTask::Anchor { vault, anchor },
             Self::Adopt { vault, held } => ProgramTask::Adopt { vault, anchor: held },
             Self::Check { vault, held } => ProgramTask::Check { vault, anchor: held },
-            Self::Doctor { vault, held } => ProgramTask::Doctor { vault, anchor: held },
+            Self::Doctor { vault, held, support } => {
+                ProgramTask::Doctor { vault, anchor: held, support }
+            }
             Self::Dump { vault, held, verifiers } => {
                 ProgramTask::Dump { vault, anchor: held, verifiers }
             }
@@ -563,9 +601,32 @@ mod tests {
     #[test]
     fn every_form_is_understood() {
         let lab = || Asker::Analyst("lab".to_owned());
+        let begun = |path: &str| Begun {
+            paths: vec![path.to_owned()],
+            yes: false,
+            unit: None,
+            no_header: false,
+            table: None,
+        };
         let vault = || TablesFrom::Vault("study.db".into());
         let forms = [
-            ("hushql init study.db", ProgramTask::Init { path: "study.db".into() }),
+            ("hushql init study.db", ProgramTask::Init { begun: begun("study.db") }),
+            (
+                "hushql init --yes visits.csv --unit patient",
+                ProgramTask::Init {
+                    begun: Begun {
+                        yes: true,
+                        unit: Some("patient".to_owned()),
+                        ..begun("visits.csv")
+                    },
+                },
+            ),
+            ("hushql --version", ProgramTask::Version { verbose: false }),
+            ("hushql -V --verbose", ProgramTask::Version { verbose: true }),
+            (
+                "hushql doctor study.db --support",
+                ProgramTask::Doctor { vault: "study.db".into(), anchor: None, support: true },
+            ),
             (
                 "hushql slt a.slt b.slt --vault study.db",
                 ProgramTask::Suites {
@@ -736,6 +797,8 @@ mod tests {
             "hushql study.db demo",
             "hushql --owner demo",
             "hushql init",
+            "hushql demo --verbose",
+            "hushql --verbose",
             "hushql anchor study.db",
             "hushql anchor study.db a --remove",
             "hushql adopt",

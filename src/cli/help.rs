@@ -42,6 +42,33 @@ pub(super) fn about(word: &str) -> Result<String, String> {
     }
 }
 
+/// What to try on the built-in tables, each with what it shows.
+const TRIES: [(&str, &str); 6] = [
+    ("SELECT COUNT(*) FROM adult;", "plain SQL, default cost"),
+    ("SELECT sex, LAPLACE(eps=1) AVG(age) AS age FROM adult GROUP BY sex;", "numbers with a ±"),
+    ("SELECT ARGMAX EXPONENTIAL(eps=1) product FROM orders GROUP BY product;", "a choice"),
+    ("EXPLAIN PRIVACY SELECT LAPLACE(eps=1) SUM(price) FROM orders;", "its cost, before paying"),
+    ("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders;", "refused, with a remedy"),
+    ("SHOW PRIVACY BUDGET;", "what is left"),
+];
+
+/// The greeting of the built-in tables: a screen of what to try.
+pub(super) fn to_try() -> Vec<String> {
+    let mut lines = vec![
+        "The tables adult, bids, orders and census are invented and in memory; nothing is stored."
+            .to_owned(),
+        "Try, one after the other:".to_owned(),
+    ];
+    let widest = TRIES.iter().map(|(statement, _)| statement.len()).max().unwrap_or(0);
+    lines.extend(TRIES.iter().map(|(statement, shows)| format!("  {statement:widest$}  {shows}")));
+    lines.push(
+        "\\d lists tables, \\help median explains a word, \\plot SELECT … draws an answer."
+            .to_owned(),
+    );
+    lines.push("Your own data: hushql init mydata.csv".to_owned());
+    lines
+}
+
 /// The functions and mechanisms whose names hold a word, in lines of this width; a few of them with
 /// what they do.
 ///
@@ -117,6 +144,22 @@ mod tests {
         assert!(median.ends_with("FROM adult;"), "{median}");
         assert_eq!(about("median()").unwrap(), median);
         assert_eq!(functions("median", 80).unwrap(), median);
+    }
+
+    /// Each is answered, but for the one that is said to be refused.
+    #[tokio::test]
+    async fn what_is_to_be_tried_does_what_is_said() {
+        let engine = hushql::Engine::demo().unwrap();
+        let analyst = engine.analyst("demo").unwrap();
+        for (statement, shows) in TRIES {
+            let result = analyst.execute(statement.trim_end_matches(';')).await;
+            assert_eq!(result.is_err(), shows.starts_with("refused"), "{statement}: {result:?}");
+        }
+        let lines = to_try();
+        assert!(
+            lines.len() <= 12 && lines.iter().all(|line| line.chars().count() <= 100),
+            "{lines:?}"
+        );
     }
 
     #[test]

@@ -40,9 +40,11 @@ mod repl;
 #[cfg(feature = "serve")]
 mod serving_arguments;
 mod slt;
+mod support;
 mod table;
 mod terminate;
 mod view;
+mod walkthrough;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -55,7 +57,7 @@ use hushql_vault::ledger::{Vault, VaultError};
 use tokio::runtime::{Builder, Runtime};
 
 pub use self::arguments::Arguments;
-use self::arguments::{Asker, ProgramTask, StatementsFrom, Style, TablesFrom};
+use self::arguments::{Asker, Begun, ProgramTask, StatementsFrom, Style, TablesFrom};
 use self::config::Settings;
 use self::failure::Failure;
 use self::print::{Format, Printer};
@@ -165,7 +167,11 @@ async fn perform(
     printer: Printer,
 ) -> Result<u8, Failure> {
     match task {
-        ProgramTask::Init { path } => init(&path, printer),
+        ProgramTask::Init { begun } => init(&begun, printer, resources, placed).await,
+        ProgramTask::Version { verbose } => {
+            printer.show(&support::version(verbose))?;
+            Ok(0)
+        }
         ProgramTask::Anchor { vault, anchor: Some(anchor) } => {
             make_anchor(&vault, &anchor, printer)
         }
@@ -180,7 +186,7 @@ async fn perform(
         }
         ProgramTask::Upgrade { vault, anchor } => {
             VaultFile::at(&vault).upgrade(anchor.as_deref())?;
-            said(printer, &format!("vault {} has the present format", vault.display()))
+            said(printer, &support::upgraded(&vault))
         }
         ProgramTask::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
         ProgramTask::Dump { vault, anchor, verifiers } => {
@@ -189,7 +195,12 @@ async fn perform(
             printer.script(&script)?;
             Ok(0)
         }
-        ProgramTask::Doctor { vault, anchor } => {
+        ProgramTask::Doctor { vault, anchor, support: true } => {
+            let engine = builder(anchor.as_deref()).open_for_upkeep(vault)?;
+            printer.show(&support::described(&engine)?)?;
+            Ok(0)
+        }
+        ProgramTask::Doctor { vault, anchor, support: false } => {
             let findings = builder(anchor.as_deref()).open_for_upkeep(&vault)?.doctor()?;
             printer.output(&Output::Answer(findings))?;
             #[cfg(feature = "serve")]
@@ -286,12 +297,23 @@ fn said(printer: Printer, sentence: &str) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn init(path: &Path, printer: Printer) -> Result<u8, Failure> {
-    Engine::init(path)?;
-    let path = path.display();
-    printer
-        .done(&format!("created vault {path}; declare its tables with: hushql {path} --owner"))?;
-    Ok(0)
+/// Creates a vault; with data, walks from there to a first answer.
+async fn init(
+    begun: &Begun,
+    printer: Printer,
+    resources: Resources,
+    placed: Placing<'_>,
+) -> Result<u8, Failure> {
+    let plan = walkthrough::plan(begun)?;
+    if plan.data.is_empty() {
+        Engine::init(&plan.vault)?;
+        let path = plan.vault.display();
+        let sentence =
+            format!("created vault {path}; declare its tables with: hushql {path} --owner");
+        return said(printer, &sentence);
+    }
+    let builder = placed(Engine::builder().resources(resources)).map_err(Failure::Usage)?;
+    walkthrough::walk(&plan, begun, builder, printer).await
 }
 
 fn make_anchor(vault: &Path, anchor: &Path, printer: Printer) -> Result<u8, Failure> {

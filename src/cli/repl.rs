@@ -77,9 +77,8 @@ pub(super) async fn run(session: Session, printer: Printer, start: Start) -> Res
         "HushQL {version} · a statement ends with ; · \\? lists the commands, \\q leaves"
     ));
     if demo {
-        printer.note("The tables are invented and in memory: \\d lists them. Nothing is stored.");
-    }
-    if let Some(question) = help::first_question(&shell.session.budgets()?) {
+        help::to_try().into_iter().for_each(|line| printer.note(&line));
+    } else if let Some(question) = help::first_question(&shell.session.budgets()?) {
         printer.note(&format!("A first question: {question}"));
     }
     while let Some(input) = shell.read()? {

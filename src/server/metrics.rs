@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::connections::House;
+use super::socket::not_bound;
 
 /// The longest head of a request, and the time limit for it.
 const LONGEST: usize = 4_096;
@@ -25,7 +26,8 @@ pub(super) fn serve(house: &Arc<House>, address: SocketAddr) -> Result<SocketAdd
     if !address.ip().is_loopback() {
         return Err(format!("{address}: metrics are told on 127.0.0.1 or ::1 only"));
     }
-    let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
+    let listener =
+        TcpListener::bind(address).map_err(|error| not_bound(address, &error, "--metrics"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let house = Arc::clone(house);
     let serving = move || {

@@ -31,7 +31,7 @@ use self::connections::count;
 use self::connections::{House, Limits};
 use self::refused_shapes::RefusedShapes;
 pub(crate) use self::refused_shapes::sentences as refused_by_catalog;
-use self::socket::Socket;
+use self::socket::{Socket, not_bound};
 #[cfg(feature = "mcp")]
 use self::statement_kind::StatementText;
 use self::tls::Tls;
@@ -158,7 +158,7 @@ pub(crate) async fn serve(
     let logs = (audit.transpose()?, RefusedShapes::beside(vault));
     let house = Arc::new(House::new(engine, (tls, !is_local), limits, logs));
     let listener = TcpListener::bind(options.listen)
-        .map_err(|error| format!("{}: {error}", options.listen))?;
+        .map_err(|error| not_bound(options.listen, &error, "--listen"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let secured = if house.tls.is_some() { ", with TLS" } else { "" };
     tell(&format!("listening on {address} for roles{secured}"));

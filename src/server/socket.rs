@@ -1,7 +1,7 @@
 //! Sockets of clients: TCP or Unix, with or without TLS, and with a time limit for logging in.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -263,5 +263,21 @@ impl Write for Channel {
             Self::Plain(timed) => timed.flush(),
             Self::Tls(stream) => stream.flush(),
         }
+    }
+}
+
+/// Why an address cannot be listened on, and what to write instead.
+pub(super) fn not_bound(address: SocketAddr, error: &io::Error, option: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "{address} is in use by another program: stop that one, or write another port, as in {option} {}:{}",
+            address.ip(),
+            address.port().checked_add(1).unwrap_or(5433)
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "{address}: this account may not listen there: write a port above 1023, as in {option} {}:5432",
+            address.ip()
+        ),
+        _ => format!("{address}: {error}"),
     }
 }

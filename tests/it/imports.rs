@@ -101,6 +101,7 @@ const PLACES: [(&str, Place); 42] = [
     ("guard", Place::Frame),
     ("instance", Place::Frame),
     ("resources", Place::Frame),
+    ("versions", Place::Frame),
     ("views", Place::Frame),
     ("lib", Place::Frame),
     ("cli", Place::Guest),

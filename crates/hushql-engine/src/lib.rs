@@ -51,6 +51,7 @@ mod instance;
 mod owner;
 mod resources;
 mod sql_type;
+mod versions;
 mod views;
 
 // The mathematics, the vault and the loops are crates of their own.
@@ -90,3 +91,4 @@ pub use owner::typed::{
 pub use privacy::{Cost, Notion, Spend};
 pub use refusal::{Reason, Refusal};
 pub use resources::Resources;
+pub use versions::versions;

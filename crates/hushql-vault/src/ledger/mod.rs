@@ -72,6 +72,7 @@ pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due}
 pub use charging::slice_shares::SliceState;
 pub use error::VaultError;
 pub use file::cached_read::Moment;
+pub use format_version::{sqlite_version, vault_format};
 pub use records::analyst::OWNER;
 pub use records::answers::{MOST_BYTES_OF_ONE, NewAnswer, ReleaseTable};
 pub use records::chain::{LedgerEntry, plan_hash};
