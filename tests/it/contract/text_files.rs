@@ -170,11 +170,13 @@ async fn a_strict_table_is_read_as_declared() {
                 assert!(is_changed || refused.contains("t is STRICT"), "{statement}: {refused}");
                 assert!(is_changed || refused.contains(says), "{statement}: {refused}");
                 assert!(is_changed || refused.contains("t.csv"), "{statement}: {refused}");
+                assert!(is_changed || refused.contains("TABLE t DROP STRICT"), "{refused}");
             }
             // Before the first unit, nothing but strictness can refuse the file.
             let create = create(&path, columns, "OPTIONS ('strict' 'true')");
             let refused = why(&owner, &create).await;
             assert!(refused.contains(says) && refused.contains("t.csv"), "{refused}");
+            assert!(refused.contains("without the option `strict`"), "{refused}");
             let history = owner.execute("SHOW PRIVACY HISTORY").await.unwrap();
             let history = format!("{history:?}");
             assert!(!history.contains("A7") && !history.contains("soon"), "{history}");
@@ -184,6 +186,9 @@ async fn a_strict_table_is_read_as_declared() {
     done(&owner, &create(&path, "", "")).await;
     let refused = why(&owner, "ALTER TABLE t SET STRICT").await;
     assert!(refused.contains("with an open quotation mark"), "{refused}");
+    // There is no strictness to drop.
+    assert!(refused.contains("the table stays as it was"), "{refused}");
+    assert!(!refused.contains("DROP STRICT"), "{refused}");
     done(&owner, "ALTER TABLE t SET PUBLIC").await;
     std::fs::write(&path, whole).unwrap();
     done(&owner, "ALTER TABLE t SET STRICT").await;

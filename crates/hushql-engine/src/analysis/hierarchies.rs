@@ -23,6 +23,7 @@ use crate::analysis::measure::{Input, Measure, ReleaseKind};
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::dialect::Consistent;
+use crate::dialect::aggregate::argument_of;
 use crate::hierarchy::Tree;
 use crate::refusal::{Reason, Refusal};
 
@@ -97,8 +98,10 @@ fn adds_up(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
             Reason::NoRange,
             text,
             format!("{text} has no range, and the sets of CONSISTENT need the same one"),
-            "SUM(CLAMP(x, lo, hi)), or the domain of its column: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)"
-                .to_owned(),
+            format!(
+                "CLAMP({0}, lo, hi) in place of {0}, or the domain of its column: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)",
+                argument_of(text)
+            ),
         );
     }
     let sums = matches!(measure.input, Input::Rows | Input::Values(_) | Input::Sum(_));

@@ -423,6 +423,15 @@ fn released_columns(
 
 /// The measure of a release. Its argument and FILTER become columns of the input.
 fn measure(call: &Call, frame: &mut MeasureFrame<'_>, keys: &Keys) -> Result<Measure, NotAnalyzed> {
+    let bounded = |refusal| row_bound_ladder::with_a_bound(refusal, &call.clause);
+    measured(call, frame, keys).map_err(|refused| refused.said(bounded))
+}
+
+fn measured(
+    call: &Call,
+    frame: &mut MeasureFrame<'_>,
+    keys: &Keys,
+) -> Result<Measure, NotAnalyzed> {
     check_unit_column(&call.clause, &frame.flow.subject)?;
     row_bound_ladder::check(&call.clause, &frame.flow.subject, keys.are_unknown())?;
     match &call.clause.operand {

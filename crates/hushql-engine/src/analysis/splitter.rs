@@ -463,11 +463,13 @@ fn counted_values(refusal: Refusal, values: &LogicalPlan) -> Refusal {
     let columns = expr.iter().map(readable).collect::<Vec<_>>().join(", ");
     let table = refusal.clause();
     let written = quoted(table);
-    let hint = format!(
-        "SELECT {columns}, LAPLACE(eps=1) COUNT(*) FROM {written} GROUP BY {columns}: the values that their domains \
-         allow, and how many rows have each"
+    let message = format!(
+        "{}; the values that their domains allow come out with how many rows have each",
+        refusal.message()
     );
-    Refusal::new(Reason::Exact, table, refusal.message(), hint)
+    let hint =
+        format!("SELECT {columns}, LAPLACE(eps=1) COUNT(*) FROM {written} GROUP BY {columns}");
+    Refusal::new(Reason::Exact, table, message, hint)
 }
 
 pub(crate) fn exact(table: &str) -> Refusal {

@@ -481,7 +481,7 @@ fn no_condition(expr: &Expr, of: ValueKind) -> Refusal {
     let x = written(expr);
     let hint = match of {
         ValueKind::Number => format!("{x} <> 0"),
-        ValueKind::Text => format!("{x} <> ''"),
+        ValueKind::Text => format!("{x} IS NOT NULL"),
         ValueKind::Boolean | ValueKind::Date | ValueKind::Timestamp | ValueKind::Span => {
             format!("{x} IS NOT NULL")
         }

@@ -13,10 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{
-    Column, DataFusionError, Result as DataFusionResult, SchemaError, TableReference, not_impl_err,
-    plan_err,
+    Column, DataFusionError, Result as DataFusionResult, TableReference, not_impl_err, plan_err,
 };
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
@@ -24,10 +23,10 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::planner::{
     ContextProvider, ExprPlanner, RelationPlanner, TypePlanner,
 };
-use datafusion::logical_expr::utils::{grouping_set_to_exprlist, merge_schema};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, Expr, ExprSchemable, HigherOrderUDF,
-    LogicalPlan, ScalarUDF, Signature, TableSource, Volatility, WindowUDF,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ExprSchemable, HigherOrderUDF, LogicalPlan,
+    ScalarUDF, Signature, TableSource, Volatility, WindowUDF,
 };
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -47,6 +46,7 @@ use crate::functions::{
 use candidate_function::Candidate;
 use comparisons::Strict;
 use decimals::with_decimals;
+use distinct_keys::{with_keys_apart, with_keys_once};
 use error::{UNKNOWN_TABLE, place, unbound};
 use functional_dependencies::Forgetful;
 use grouping_sets::one_by_one;
@@ -64,6 +64,7 @@ mod candidate_function;
 mod chosen_values;
 mod comparisons;
 mod decimals;
+mod distinct_keys;
 mod error;
 pub(crate) mod functional_dependencies;
 pub(crate) mod grouping_sets;
@@ -78,6 +79,7 @@ mod percentile_disc;
 mod planner_messages;
 mod points;
 pub(crate) mod quoting;
+mod repeated_stars;
 mod rounded_types;
 pub(crate) mod sources;
 mod spans;
@@ -158,6 +160,16 @@ pub(crate) fn bind_unvalued(
     let QueryStatement { mut tree, releases, null_values, .. } = query;
     with_fields(&mut tree, sources);
     with_decimals(&mut tree);
+    if let Some(every) = repeated_stars::every_column(&tree) {
+        let numbered = Numbered::new(every);
+        let context = Context::new(sources, &releases, null_values, numbered.joins());
+        let planner = SqlToRel::new(&context);
+        let plan = numbered.plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)));
+        // A mistake is reported when the query itself is planned.
+        if let Ok(plan) = plan {
+            repeated_stars::write_out(&mut tree, &repeated_stars::columns_of(&plan));
+        }
+    }
     let numbered = Numbered::new(tree);
     let context =
         Context::new(sources, &releases, null_values, numbered.joins()).with_parameters(parameters);
@@ -225,49 +237,6 @@ fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
             }
             Ok(TreeNodeRecursion::Continue)
         })
-    })?;
-    Ok(plan)
-}
-
-/// Removes repeated keys. A repeated key has only one column, so it would hide the last aggregate.
-fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let once = plan.transform_up_with_subqueries(|node| {
-        let LogicalPlan::Aggregate(aggregate) = node else { return Ok(Transformed::no(node)) };
-        let written = aggregate.group_expr.len();
-        let mut keys: Vec<Expr> = Vec::with_capacity(written);
-        for key in &aggregate.group_expr {
-            if !keys.contains(key) {
-                keys.push(key.clone());
-            }
-        }
-        if keys.len() == written {
-            return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
-        }
-        let once = Aggregate::try_new(aggregate.input, keys, aggregate.aggr_expr)?;
-        Ok(Transformed::yes(LogicalPlan::Aggregate(once)))
-    })?;
-    Ok(once.data)
-}
-
-/// Checks that different keys have different names, and returns the plan. A cast is named after the
-/// expression that it casts, and beside this expression it would be taken for the same column.
-fn with_keys_apart(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    plan.apply_with_subqueries(|node| {
-        let LogicalPlan::Aggregate(aggregate) = node else {
-            return Ok(TreeNodeRecursion::Continue);
-        };
-        let mut named: HashMap<String, &Expr> = HashMap::new();
-        for key in grouping_set_to_exprlist(&aggregate.group_expr)? {
-            let name = key.schema_name().to_string();
-            match named.insert(name.clone(), key) {
-                Some(other) if other != key => {
-                    let duplicate = SchemaError::DuplicateUnqualifiedField { name };
-                    return Err(DataFusionError::SchemaError(Box::new(duplicate), Box::new(None)));
-                }
-                Some(_) | None => {}
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(plan)
 }

@@ -16,6 +16,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
+use super::quoting::written;
 use crate::refusal::{Reason, Refusal};
 
 /// The plan, after checking that its types name no time zone that cannot be read.
@@ -62,7 +63,7 @@ fn unreadable_zone(data_type: &DataType) -> Option<&str> {
 fn refused(expr: &Expr, zone: &str) -> DataFusionError {
     let refusal = Refusal::new(
         Reason::BadValue,
-        expr.human_display().to_string(),
+        written(expr),
         format!("there is no time zone '{zone}'"),
         "a name such as 'Europe/Berlin', or an offset such as '+01:00'",
     );

@@ -16,6 +16,7 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
+use super::quoting::written;
 use crate::functions::MOST_OF_A_CELL;
 use crate::refusal::{Reason, Refusal};
 
@@ -76,7 +77,7 @@ fn bytes(data_type: &DataType) -> usize {
 fn refused(expr: &Expr) -> DataFusionError {
     let refusal = Refusal::new(
         Reason::TooLarge,
-        expr.human_display().to_string(),
+        written(expr),
         format!("each value of this type takes more than {MOST_OF_A_CELL} bytes"),
         "a type without a size, such as VARCHAR, BYTEA or INT[]",
     );

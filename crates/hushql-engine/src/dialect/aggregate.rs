@@ -23,11 +23,11 @@ pub(super) type NamedParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>, Strin
 
 /// Aggregates that are not released, and what to write instead.
 const INSTEAD: [(&str, &str); 12] = [
-    ("any_value", "name x among the keys of GROUP BY, or write EXPONENTIAL(eps=1) MODE(x)"),
+    ("any_value", "write EXPONENTIAL(eps=1) MODE(x), or name x among the keys of GROUP BY"),
     ("approx_distinct", "write LAPLACE(eps=1) COUNT(DISTINCT x)"),
     ("approx_percentile_cont_with_weight", "write EXPONENTIAL(eps=1) QUANTILE(x, 0.5)"),
     ("array_agg", "write SELECT x, LAPLACE(eps=1) COUNT(*) … GROUP BY x"),
-    ("bool_and", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE NOT x)"),
+    ("bool_and", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE NOT (x))"),
     ("bool_or", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE x)"),
     ("first_value", "write EXPONENTIAL(eps=1) MIN(x)"),
     ("last_value", "write EXPONENTIAL(eps=1) MAX(x)"),
@@ -41,6 +41,27 @@ const INSTEAD: [(&str, &str); 12] = [
 pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
     let known = INSTEAD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
     known.map(|(_, instead)| *instead)
+}
+
+/// What stands between the parentheses of a call, up to the first comma outside of others. `x` if
+/// the text is no call.
+pub(crate) fn argument_of(call: &str) -> &str {
+    let Some((_, inside)) = call.split_once('(') else { return "x" };
+    let mut open = 0_usize;
+    let end = inside.find(|sign| match sign {
+        '(' => {
+            open += 1;
+            false
+        }
+        ')' | ',' if open == 0 => true,
+        ')' => {
+            open -= 1;
+            false
+        }
+        _ => false,
+    });
+    let argument = end.and_then(|end| inside.get(..end)).unwrap_or("x").trim();
+    argument.strip_prefix("DISTINCT ").unwrap_or(argument)
 }
 
 /// The name of an aggregate's column: the call as written, with its name in lower case and without

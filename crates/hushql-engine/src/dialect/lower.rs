@@ -227,7 +227,7 @@ impl Lowering<'_> {
                     Reason::Operand,
                     &release.text,
                     "MODE is a choice, and OPTIONS are for numbers",
-                    format!("SELECT EXPONENTIAL(eps=1) {} without OPTIONS", release.text),
+                    format!("EXPONENTIAL(eps=1) {}, in a SELECT without OPTIONS", release.text),
                 )
                 .into());
             }
@@ -319,11 +319,17 @@ impl Lowering<'_> {
                 continue;
             };
             if let Some(release) = markers(e).first().and_then(|n| self.clauses.releases.get(*n)) {
+                let hint = match &release.operand {
+                    Operand::Selection(_) => format!("GROUP BY {}", release.text),
+                    Operand::Aggregate(_) | Operand::Response => {
+                        format!("the name of a column in place of {key}")
+                    }
+                };
                 return Err(Refusal::new(
                     Reason::Place,
                     format!("GROUP BY {key}"),
                     format!("{key} is a release, and GROUP BY cannot group by a release"),
-                    format!("the name of a column: GROUP BY {}", release.text),
+                    hint,
                 )
                 .into());
             }

@@ -30,7 +30,8 @@ use super::parameters::{called_parameters, mechanism_parameters, options};
 use super::power;
 use super::value::Value;
 use crate::dialect::clauses::{
-    Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word, word_at,
+    Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word,
+    word_at,
 };
 
 /// The dialect: standard SQL with the parser's hooks.

@@ -26,8 +26,8 @@ use sqlparser::ast::{
 };
 
 use super::calendar_calls::{calendar_call, either};
-use super::pivot::without_pivots;
 use super::date_patterns::without_pattern;
+use super::pivot::without_pivots;
 use super::power;
 use super::quantile_list::quantile_list;
 use super::row_values::by_parts;

@@ -13,7 +13,7 @@ use super::text_columns::table;
 use crate::answer::Answer;
 use crate::catalog::cell::Partition;
 use crate::catalog::describe::{domain_text, privacy_text};
-use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View};
+use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View, quoted};
 use crate::dialect::Show;
 use crate::error::Error;
 use crate::instance::Inner;
@@ -100,22 +100,30 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
 /// The refusal of a statement that shows an owner's declarations.
 fn for_owners(show: &Show) -> Refusal {
     let (what, why, instead) = match show {
-        Show::CreateTable(_) => (
+        Show::CreateTable(name) => (
             "SHOW CREATE TABLE",
             "only owners see where the rows of a table are",
-            "DESCRIBE table, or SHOW PRIVACY",
+            format!("DESCRIBE {}, or SHOW PRIVACY", quoted(name)),
         ),
-        Show::CreateBudget(_) => (
+        Show::CreateBudget(name) => (
             "SHOW CREATE BUDGET",
             "only owners see the declarations of budgets",
-            "SHOW PRIVACY BUDGET name",
+            format!("SHOW PRIVACY BUDGET {}", quoted(name)),
         ),
-        Show::Roles => ("SHOW ROLES", "only owners see who may log in", "SHOW PRIVACY BUDGET"),
-        Show::Suggest(_) => {
-            ("SUGGEST PRIVACY", "only owners declare", "DESCRIBE table, or SHOW PRIVACY")
+        Show::Roles => {
+            ("SHOW ROLES", "only owners see who may log in", "SHOW PRIVACY BUDGET".to_owned())
         }
-        Show::View(_)
-        | Show::Tables
+        Show::Suggest(name) => (
+            "SUGGEST PRIVACY",
+            "only owners declare",
+            format!("DESCRIBE {}, or SHOW PRIVACY", quoted(name)),
+        ),
+        Show::View(name) => (
+            "SHOW CREATE VIEW",
+            "only owners see the text of a view",
+            format!("DESCRIBE {}, or EXPLAIN PRIVACY of a query that reads it", quoted(name)),
+        ),
+        Show::Tables
         | Show::Privacy
         | Show::Budget(_)
         | Show::Spending { .. }
@@ -127,7 +135,7 @@ fn for_owners(show: &Show) -> Refusal {
         | Show::Describe(_) => (
             "SHOW CREATE VIEW",
             "only owners see the text of a view",
-            "DESCRIBE view, or EXPLAIN PRIVACY of a query that reads it",
+            "EXPLAIN PRIVACY of a query that reads it".to_owned(),
         ),
     };
     Refusal::new(Reason::Statement, what, why, instead)

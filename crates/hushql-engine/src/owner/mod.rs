@@ -104,7 +104,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 }
             };
             exports::not_in_one(&catalog, &table.source)?;
-            strict::unread(&table, &inner.open_files(), false)?;
+            strict::check_new(&table, &inner.open_files())?;
             let shown = table.columns.len();
             let proposed =
                 files::proposed_options(&table, &inner.open_files(), !columns.is_empty())

@@ -9,7 +9,7 @@
 //! n BIGINT: 5, A7        ALTER TABLE t SET STRICT: refused, with `A7` in line 3
 //! ```
 
-use crate::catalog::{Source, Table};
+use crate::catalog::{Source, Table, quoted};
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
@@ -27,10 +27,26 @@ pub(super) fn unread(
     reads_rows: bool,
 ) -> Result<files::Unread, Error> {
     match (is_strict(table), reads_rows) {
-        (true, _) => files::Unread::of_strict(table, open),
+        (true, _) => {
+            let name = quoted(&table.name);
+            let otherwise = format!("ALTER TABLE {name} DROP STRICT makes NULL of such cells");
+            files::Unread::of_strict(table, open, ("is STRICT", &otherwise))
+        }
         (false, true) => Ok(files::Unread::of(table, open)),
         (false, false) => Ok(files::Unread::default()),
     }
+}
+
+/// Checks the files of a table that is to be created, if it is strict. This may block.
+///
+/// # Errors
+/// [`Error::Catalog`] for a strict table of which something is not read.
+pub(super) fn check_new(table: &Table, open: &OpenFiles) -> Result<(), Error> {
+    if is_strict(table) {
+        let otherwise = "without the option `strict`, such cells are NULL";
+        files::Unread::of_strict(table, open, ("shall be STRICT", otherwise))?;
+    }
+    Ok(())
 }
 
 fn is_strict(table: &Table) -> bool {
@@ -52,7 +68,12 @@ pub(super) fn set(inner: &Inner, name: &str, strict: bool) -> Result<String, Err
     if strict {
         let open = inner.open_files();
         open.check_as_owner(entry)?;
-        files::Unread::of_strict(&changed, &open)?;
+        let dropped = format!("ALTER TABLE {} DROP STRICT makes NULL of such cells", quoted(name));
+        let instead = match is_strict(entry) {
+            true => ("is STRICT", dropped.as_str()),
+            false => ("shall be STRICT", "the table stays as it was, and such cells are NULL"),
+        };
+        files::Unread::of_strict(&changed, &open, instead)?;
         if !open.is_unchanged() {
             return Err(Error::catalog(format!(
                 "the files of {name} changed while they were read; run the statement again"

@@ -219,10 +219,7 @@ fn generalized(
         return Err(unused("monotonic", name, why));
     }
     let alike = || {
-        let selector = match &measure.clause.operand {
-            Operand::Selection(clause) => format!("{} ", clause.selector),
-            Operand::Aggregate(_) | Operand::Response => String::new(),
-        };
+        let selector = selector_of(measure);
         Refusal::new(
             Reason::Operand,
             text,
@@ -236,8 +233,19 @@ fn generalized(
 }
 
 /// Refuses a mechanism that cannot release a choice, and a parameter that has no effect on one.
+/// What stands before the mechanism of a selection. MODE has none.
+fn selector_of(measure: &Measure) -> String {
+    match &measure.clause.operand {
+        Operand::Selection(clause) if !measure.clause.text.starts_with("mode(") => {
+            format!("{} ", clause.selector)
+        }
+        Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => String::new(),
+    }
+}
+
 fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Result<(), Refusal> {
     let text = measure.clause.text.as_str();
+    let selector = selector_of(measure);
     let parameters = &measure.clause.parameters;
     let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
     let responds = measure.clause.operand == Operand::Response;
@@ -255,12 +263,12 @@ fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Resu
         } else if name == MechanismName::RandomizedResponse {
             (
                 format!("{name} gives every entry's own answer; it chooses no winner"),
-                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+                format!("{selector}EXPONENTIAL(eps={epsilon}) {text}"),
             )
         } else {
             (
                 format!("{name} perturbs numbers; a selection never shows one"),
-                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+                format!("{selector}EXPONENTIAL(eps={epsilon}) {text}"),
             )
         };
         return Err(Refusal::new(Reason::Operand, text, message, hint));
@@ -278,6 +286,7 @@ pub(crate) fn among_unknown(
     selecting: Selecting,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
+    let selector = selector_of(measure);
     let Some(delta) = delta else {
         return Err(not_mechanized(text, "EXPONENTIAL(eps=1, delta=1e-6)"));
     };
@@ -301,7 +310,7 @@ pub(crate) fn among_unknown(
                 Reason::Operand,
                 text,
                 format!("{name} cannot choose among undeclared candidates"),
-                format!("EXPONENTIAL(eps={epsilon}, delta={delta})"),
+                format!("{selector}EXPONENTIAL(eps={epsilon}, delta={delta}) {text}"),
             ));
         }
     };

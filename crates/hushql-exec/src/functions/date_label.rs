@@ -223,11 +223,13 @@ fn part_of(item: &Item<'_>) -> Option<Option<(Finest, bool)>> {
 }
 
 /// The name that a format of PostgreSQL begins with: what it covers, its part and its style.
-/// Without FM, the names of months and days fill nine characters.
+/// Without FM or TM, the names of months and days fill nine characters.
 fn name_pattern(rest: &str) -> Option<(usize, &'static str, NameStyle)> {
     const PATTERNS: [(&str, &str, usize); 4] =
         [("Month", "%B", 9), ("Mon", "%b", 0), ("Day", "%A", 9), ("Dy", "%a", 0)];
-    let after_fill = rest.strip_prefix("FM").unwrap_or(rest);
+    // TM translates the names. They are English, and it adds no spaces.
+    let after_fill = ["FM", "fm", "TM"].iter().find_map(|mark| rest.strip_prefix(mark));
+    let after_fill = after_fill.unwrap_or(rest);
     PATTERNS.iter().find_map(|(pattern, part, width)| {
         let written = after_fill.get(..pattern.len())?;
         let case = match written {
@@ -242,48 +244,61 @@ fn name_pattern(rest: &str) -> Option<(usize, &'static str, NameStyle)> {
     })
 }
 
+/// The number that a format of PostgreSQL begins with: what it covers, and the same for `strftime`.
+/// It is written in capitals or in small letters; FM leaves out its zeros.
+fn number_pattern(rest: &str) -> Option<(usize, String)> {
+    // Longer patterns come first.
+    const PATTERNS: [(&str, char); 15] = [
+        ("YYYY", 'Y'),
+        ("IYYY", 'G'),
+        ("HH24", 'H'),
+        ("HH12", 'I'),
+        ("DDD", 'j'),
+        ("YY", 'y'),
+        ("MM", 'm'),
+        ("DD", 'd'),
+        ("ID", 'u'),
+        ("IW", 'V'),
+        ("MI", 'M'),
+        ("SS", 'S'),
+        ("HH", 'I'),
+        ("AM", 'p'),
+        ("Q", 'q'),
+    ];
+    let after_fill = ["FM", "fm"].iter().find_map(|mark| rest.strip_prefix(mark));
+    let fill = if after_fill.is_some() { 2 } else { 0 };
+    let after_fill = after_fill.unwrap_or(rest);
+    let (length, part) = PATTERNS.iter().find_map(|(pattern, part)| {
+        let small = pattern.to_lowercase();
+        match part {
+            _ if after_fill.starts_with(pattern) => Some((pattern.len(), *part)),
+            'p' if after_fill.starts_with(&small) => Some((pattern.len(), 'P')),
+            _ if after_fill.starts_with(&small) => Some((pattern.len(), *part)),
+            _ => None,
+        }
+    })?;
+    let is_name = part.eq_ignore_ascii_case(&'p');
+    let bare = if fill > 0 && !is_name { "-" } else { "" };
+    Some((fill + length, format!("%{bare}{part}")))
+}
+
 /// A format of PostgreSQL's `to_char` in the notation of `strftime`, with the styles of its names;
 /// `None` for unknown patterns.
 fn from_postgresql(format: &str) -> Option<(String, Vec<NameStyle>)> {
-    // Longer patterns come first.
-    const PATTERNS: [(&str, &str); 20] = [
-        ("FMDDD", "%-j"),
-        ("FMDD", "%-d"),
-        ("FMMM", "%-m"),
-        ("FMHH24", "%-H"),
-        ("FMHH12", "%-I"),
-        ("YYYY", "%Y"),
-        ("IYYY", "%G"),
-        ("HH24", "%H"),
-        ("HH12", "%I"),
-        ("DDD", "%j"),
-        ("YY", "%y"),
-        ("MM", "%m"),
-        ("DD", "%d"),
-        ("ID", "%u"),
-        ("IW", "%V"),
-        ("MI", "%M"),
-        ("SS", "%S"),
-        ("HH", "%I"),
-        ("AM", "%p"),
-        ("Q", "%q"),
-    ];
     let mut rest = format;
     let (mut made, mut styles) = (String::new(), Vec::new());
     while let Some(next) = rest.chars().next() {
         // The seconds of the day, which `strftime` cannot write.
-        if rest.starts_with("SSSS") {
+        if rest.starts_with("SSSS") || rest.starts_with("ssss") {
             return None;
         }
         if let Some((length, part, style)) = name_pattern(rest) {
             made += part;
             styles.push(style);
             rest = rest.get(length..)?;
-        } else if let Some((pattern, part)) =
-            PATTERNS.iter().find(|(pattern, _)| rest.starts_with(pattern))
-        {
-            made += part;
-            rest = rest.strip_prefix(pattern)?;
+        } else if let Some((length, part)) = number_pattern(rest) {
+            made += &part;
+            rest = rest.get(length..)?;
         } else if next == '"' {
             let (quoted, after) = rest.strip_prefix('"')?.split_once('"')?;
             made += quoted;
@@ -311,7 +326,7 @@ impl Label {
 
     fn usage(&self) -> String {
         match self.name {
-            "to_char" => "to_char takes a date or a timestamp, and a literal format of YYYY, YY, Q, MM, Mon, Month, FMMonth, IYYY, IW, DD, DDD, Dy, Day, FMDay, HH24, HH12, MI, SS and AM: to_char(ts, 'YYYY-MM')".to_owned(),
+            "to_char" => "to_char takes a date or a timestamp, and a literal format of YYYY, YY, Q, MM, Mon, Month, FMMonth, TMMonth, IYYY, IW, DD, DDD, Dy, Day, FMDay, HH24, HH12, MI, SS and AM: to_char(ts, 'YYYY-MM')".to_owned(),
             name => format!(
                 "{name} takes a date or a timestamp, and a literal format of %Y %y %q %m %b %B %G %V %U %d %j %a %A %u %w %H %I %p %M %S: {name}(ts, '%Y-%m')"
             ),
@@ -413,6 +428,10 @@ mod tests {
             ("IYYY-\"W\"IW", "2025-W06"),
             ("YYYY \"quarter\" Q", "2025 quarter 1"),
             ("HH AM", "04 PM"),
+            ("yyyy-mm-dd hh24:mi:ss", "2025-02-03 16:05:09"),
+            ("hh am, q, iyyy-iw", "04 pm, 1, 2025-06"),
+            ("FMDD.FMMM.YYYY FMMI", "3.2.2025 5"),
+            ("TMMonth|TMDay|TMmon", "February|Monday|feb"),
         ] {
             assert_eq!(one("to_char", format), label, "{format}");
         }

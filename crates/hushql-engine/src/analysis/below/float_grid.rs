@@ -22,6 +22,7 @@ use crate::analysis::expr::facts::{Facts, KeySource, type_range};
 use crate::analysis::expr::grid_limits::{binary_places, widest};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
+use crate::dialect::aggregate::argument_of;
 use crate::functions::{DecimalLiteral, clamp};
 use crate::grid::Grid;
 use crate::privacy::Rational;
@@ -123,7 +124,10 @@ pub(super) fn no_grid(text: &str) -> Refusal {
         format!(
             "{text} of one person's floats has no range, and without one the result depends on the order of the rows"
         ),
-        "CLAMP(x, lo, hi) inside of it, or the column's domain BETWEEN (lo, hi)",
+        format!(
+            "CLAMP({0}, lo, hi) in place of {0}, or the column's domain BETWEEN (lo, hi)",
+            argument_of(text)
+        ),
     )
 }
 

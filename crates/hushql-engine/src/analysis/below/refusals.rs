@@ -32,7 +32,7 @@ pub(crate) fn undeclared(name: &str) -> Refusal {
         name,
         format!("{name} is declared neither private nor public"),
         format!(
-            "ALTER TABLE {} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session",
+            "ALTER TABLE {0} SET PRIVACY UNIT …, or ALTER TABLE {0} SET PUBLIC, in an owner's session",
             quoted(name)
         ),
     )

@@ -104,12 +104,30 @@ fn no_call(expr: &Expr) -> Refusal {
     )
 }
 
+/// An example of SQL with an argument in place of `x`.
+fn with_argument(example: &str, argument: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut written = String::with_capacity(example.len());
+    for word in example.split_inclusive(|c| !is_word(c)) {
+        match word.strip_prefix('x') {
+            Some(rest) if !rest.contains(is_word) => written += &format!("{argument}{rest}"),
+            Some(_) | None => written += word,
+        }
+    }
+    written
+}
+
 /// What to write instead of an aggregate that cannot be released. Some regression aggregates are
 /// counts, means and variances of the rows where both values are known.
 fn instead(function: &AggregateFunction) -> Option<String> {
     let name = function.func.name();
     if let (Some(instead), false) = (instead_of(name), name == "regr_count") {
-        return Some(instead.trim_start_matches("write ").to_owned());
+        let instead = instead.trim_start_matches("write ");
+        return Some(match function.params.args.first() {
+            Some(Expr::Cast(cast)) => with_argument(instead, &readable(&cast.expr)),
+            Some(argument) => with_argument(instead, &readable(argument)),
+            None => instead.to_owned(),
+        });
     }
     let [y, x] = function.params.args.as_slice() else { return None };
     let of = |arg: &Expr| match arg {

@@ -202,16 +202,19 @@ fn known_of(
 /// What to write instead of a function that is not computed on rows.
 fn instead(name: &str, args: &[Expr]) -> Option<String> {
     let mut args = args.iter().map(|arg| match arg {
-        // The planner's cast to the type that the function takes.
-        Expr::Cast(cast) => cast.expr.as_ref(),
+        // The planner's cast to the type that the function takes. One to a text is the user's own.
+        Expr::Cast(cast) if !is_string(cast.field.data_type()) => cast.expr.as_ref(),
         other => other,
     });
     let first = readable(args.next()?);
     let exponent = args.next().and_then(|arg| {
         if let Expr::Literal(ScalarValue::Int64(whole), _) = arg { *whole } else { None }
     });
-    let classes =
-        || format!("classes: CASE WHEN {first} < 10 THEN 0 WHEN {first} < 100 THEN 1 ELSE 2 END");
+    let classes = || {
+        format!(
+            "CASE WHEN {first} < 10 THEN 0 WHEN {first} < 100 THEN 1 ELSE 2 END, which makes classes"
+        )
+    };
     Some(match name {
         "power" => match exponent {
             Some(times @ 2..=4) => {
@@ -460,20 +463,28 @@ fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
     Facts { keys: None, is_unit: false, ..all }
 }
 
+/// The first arguments of a call as they are written; `x` where there are fewer.
+fn first_arguments(call: &Expr) -> [String; 3] {
+    let args: &[Expr] = if let Expr::ScalarFunction(call) = call { &call.args } else { &[] };
+    [0, 1, 2].map(|place| args.get(place).map_or_else(|| "x".to_owned(), readable))
+}
+
 fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Refusal> {
+    let [of, low, high] = first_arguments(whole);
     let bound = |t: &Total| match &t.expr {
         Expr::Literal(value, _) => rational(value),
         _ => None,
     };
     let (Some(lo), Some(hi)) = (bound(lo), bound(hi)) else {
-        return Err(partial(whole, "the bounds of CLAMP are literals", "CLAMP(x, 0, 100)"));
+        let hint = format!("CLAMP({of}, 0, 100)");
+        return Err(partial(whole, "the bounds of CLAMP are literals", hint));
     };
     if lo > hi {
         return Err(Refusal::new(
             Reason::BadValue,
             readable(whole),
             "the bounds of CLAMP are reversed",
-            "CLAMP(x, lo, hi) with lo ≤ hi",
+            format!("CLAMP({of}, {high}, {low})"),
         ));
     }
     let cut = |range: &Interval| range.clamp(&lo, &hi);
@@ -494,7 +505,9 @@ fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     }
     match type_range(&type_of(&x.expr, &scope.schema)?) {
         Some(fits) if !facts.always.is_within(&fits) => {
-            Err(partial(whole, "ABS of the least integer overflows", "ABS(CLAMP(x, lo, hi))"))
+            let [of, ..] = first_arguments(whole);
+            let hint = format!("ABS(CLAMP({of}, lo, hi))");
+            Err(partial(whole, "ABS of the least integer overflows", hint))
         }
         _ => Ok(facts),
     }
@@ -539,7 +552,10 @@ fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Fact
                 Reason::Function,
                 readable(whole),
                 "only year, quarter, month, week, day, doy, dow, hour, minute and second can be extracted from a date",
-                "EXTRACT(DOW FROM x) for the day of the week, from 0 for Sunday to 6",
+                format!(
+                    "EXTRACT(DOW FROM {}), the day of the week from 0 for Sunday to 6",
+                    readable(&x.expr)
+                ),
             ));
         }
     };

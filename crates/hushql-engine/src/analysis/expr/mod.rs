@@ -413,7 +413,8 @@ fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal>
     }
     if let Some(fits) = type_range(&data_type) {
         if !known.is_within(&fits) || !always.is_within(&fits) {
-            return Err(partial(whole, "the negative can overflow", "-CLAMP(x, lo, hi)"));
+            let hint = format!("-CLAMP({}, lo, hi)", readable(&inner.expr));
+            return Err(partial(whole, "the negative can overflow", hint));
         }
         always = always.intersect(&fits);
     }
@@ -457,7 +458,9 @@ fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         value.try_as_str().flatten().is_some_and(|pattern| pattern.len() <= LONGEST_PATTERN)
     });
     let Some(pattern) = short.filter(|_| like.escape_char.is_none()) else {
-        let hint = "x LIKE 'literal%', without ESCAPE";
+        let not = if like.negated { "NOT " } else { "" };
+        let of = readable(&like.expr);
+        let hint = format!("{of} {not}LIKE 'text%', which has a literal pattern and no ESCAPE");
         return Err(partial(whole, "LIKE takes a literal pattern of at most 1000 bytes", hint));
     };
     let expr = Box::new(total(&like.expr, scope)?.expr);

@@ -118,7 +118,10 @@ impl Keys {
                         Reason::UnknownCandidates,
                         &group.name,
                         "undeclared candidates are chosen from one group so far",
-                        format!("GROUP BY {0} alone, or {0} IN ('a', 'b')", group.name),
+                        format!(
+                            "GROUP BY {0} alone, or {0} IN ('a', 'b') without delta",
+                            group.name
+                        ),
                     ));
                 }
                 values.push(candidates.unwrap_or_default());

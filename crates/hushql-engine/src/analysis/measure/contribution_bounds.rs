@@ -63,7 +63,7 @@ pub(crate) fn number(
 ) -> Result<ReleaseKind, Refusal> {
     let weight = weight(&read.input, read.lo, read.hi).ok_or_else(|| too_large(text))?;
     if weight == 0 {
-        let hint = "COUNT(x): a constant needs no other aggregate";
+        let hint = "COUNT(*), because a constant needs no other aggregate";
         return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));
     }
     of_sums(limits, weight).map(ReleaseKind::Number).ok_or_else(|| too_large(text))

@@ -14,6 +14,7 @@ use arrow::datatypes::DataType;
 use super::Input;
 use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::dialect::AggregateCall;
+use crate::dialect::aggregate::argument_of;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 
@@ -58,7 +59,10 @@ pub(crate) fn distinct(
                 Reason::Operand,
                 text,
                 "floats that differ only in their last bits would count as different values",
-                "COUNT(DISTINCT CAST(x AS BIGINT)), or a domain with STEP",
+                format!(
+                    "COUNT(DISTINCT CAST({} AS BIGINT)), or a domain with STEP",
+                    argument_of(text)
+                ),
             ));
         }
         other => {

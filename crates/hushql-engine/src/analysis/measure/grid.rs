@@ -12,6 +12,7 @@ use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
 use crate::analysis::measure::input::Argument;
 use crate::analysis::not_analyzed::{NoRange, NotAnalyzed};
+use crate::dialect::aggregate::argument_of;
 use crate::dialect::{AggregateCall, Literal};
 use crate::grid::Grid;
 use crate::privacy::Rational;
@@ -134,7 +135,20 @@ fn too_wide(text: &str, magnitude: &Rational, remedy: &str) -> NotAnalyzed {
     without_range(text, why, remedy)
 }
 
+/// A remedy that puts CLAMP around an expression, with the argument as it is written.
+fn around_the_argument(text: &str, remedy: &str) -> String {
+    let (clamp, rest) = remedy.split_once(", or declare").unwrap_or((remedy, ""));
+    let is_of_two = ["corr", "covar", "regr"].iter().any(|name| text.starts_with(name));
+    if !clamp.starts_with("CLAMP(") || clamp.contains(" in place of ") || is_of_two {
+        return remedy.to_owned();
+    }
+    let x = argument_of(text);
+    let rest = if rest.is_empty() { String::new() } else { format!(", or declare{rest}") };
+    format!("CLAMP({x}, lo, hi) in place of {x}{rest}")
+}
+
 fn without_range(text: &str, message: String, remedy: &str) -> NotAnalyzed {
+    let remedy = around_the_argument(text, remedy);
     let refusal = Refusal::new(Reason::NoRange, text, message, remedy);
     NotAnalyzed::NoRange(NoRange { call: None, refusal })
 }

@@ -10,6 +10,7 @@ use crate::analysis::measure::grid::{bad_bounds, bounds_of, on_grid, per_row};
 use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::variance::spread;
 use crate::analysis::not_analyzed::NotAnalyzed;
+use crate::dialect::aggregate::argument_of;
 use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters};
 use crate::grid::Grid;
 use crate::privacy::{Rational, decimal_text};
@@ -136,7 +137,10 @@ pub(crate) fn read_number(
             Reason::Operand,
             text,
             format!("a sum of values of up to {largest} may be larger than a BIGINT"),
-            "SUM(CAST(x AS DECIMAL(38, 0))), or CLAMP(x, lo, hi) around the values that there are",
+            format!(
+                "SUM(CAST({0} AS DECIMAL(38, 0))), or SUM(CLAMP({0}, lo, hi)) of the values that there are",
+                argument_of(text)
+            ),
         )
         .into());
     }
@@ -157,7 +161,10 @@ pub(crate) fn read_number(
                     "a sum of values of up to {largest} may be larger than a {}",
                     sql_type(&sum)
                 ),
-                "SUM(CAST(x AS DOUBLE)), or a CAST to a DECIMAL with fewer places",
+                format!(
+                    "SUM(CAST({} AS DOUBLE)), or a CAST to a DECIMAL with fewer places",
+                    argument_of(text)
+                ),
             )
             .into());
         }
@@ -166,10 +173,13 @@ pub(crate) fn read_number(
 }
 
 pub(crate) fn unsupported(name: &str, text: &str) -> Refusal {
+    let x = argument_of(text);
     Refusal::new(
         Reason::NotYet,
         text,
         format!("{name} is not supported yet"),
-        "QUANTILE(x, 0.25), QUANTILE(x, 0.5), QUANTILE(x, 0.75)",
+        format!(
+            "EXPONENTIAL(eps=1) QUANTILE({x}, 0.25), EXPONENTIAL(eps=1) QUANTILE({x}, 0.5), EXPONENTIAL(eps=1) QUANTILE({x}, 0.75)"
+        ),
     )
 }

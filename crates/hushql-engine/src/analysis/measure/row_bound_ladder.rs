@@ -55,7 +55,7 @@ pub(crate) fn ladder(
     }
     let b = weight(&read.input, read.lo, read.hi).ok_or_else(|| too_large(text))?;
     if b == 0 {
-        let hint = "COUNT(x): a constant needs no other aggregate";
+        let hint = "COUNT(*), because a constant needs no other aggregate";
         return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));
     }
     let count = u64::try_from(groups).unwrap_or(u64::MAX);
@@ -73,7 +73,7 @@ pub(crate) fn ladder(
                 ladder.rungs.len()
             ),
             format!(
-                "fewer groups, or one bound: {}",
+                "{}, with one bound, or fewer groups",
                 with(clause, &format!("total={}", most.unwrap_or(50).min(50)))
             ),
         ));
@@ -262,7 +262,7 @@ fn refused(
     if !call.is_some_and(has_ladder) {
         return no(
             "a bound is chosen for COUNT(*), COUNT(x), SUM(x) and AVG(x) only",
-            format!("a bound: {}", with(clause, "rows=1")),
+            format!("{}, with a bound of your own", with(clause, "rows=1")),
         );
     }
     if subject.is_row() {
@@ -287,7 +287,7 @@ fn refused(
         return no(
             "the bound is chosen by the number of groups, which is private where their keys are not declared",
             format!(
-                "LAPLACE(eps=1, rows=auto) {text} … GROUP BY x KEYS (…), or a bound: {}",
+                "{}, with a bound of your own, or LAPLACE(eps=1, rows=auto) {text} … GROUP BY x KEYS (…)",
                 with(clause, "total=50")
             ),
         );
@@ -361,4 +361,47 @@ pub(crate) fn proposing(refusal: Refusal, proposed: Option<String>) -> Refusal {
     let Some(proposed) = proposed else { return refusal };
     let hint = format!("{proposed}, which chooses the bound; or {}", refusal.hint());
     Refusal::new(refusal.reason(), refusal.clause(), refusal.message(), hint)
+}
+
+/// The refusal of a release without a bound. Unless its hint names a release already, it first
+/// names the same one with a bound, which holds for rows and groups alike.
+pub(crate) fn with_a_bound(refusal: Refusal, clause: &ReleaseClause) -> Refusal {
+    let is_named = refusal.hint().contains(&clause.text);
+    let by_options = clause.grouping.is_some();
+    if refusal.reason() != Reason::NoContributionBound || is_named || by_options {
+        return refusal;
+    }
+    let mut bounded = clause.clone();
+    if bounded.mechanism == MechanismName::Default {
+        bounded.mechanism = match is_chosen(clause) {
+            true => MechanismName::Exponential,
+            false => MechanismName::Laplace,
+        };
+    }
+    if bounded.parameters.epsilon.is_none() && bounded.parameters.rho.is_none() {
+        bounded.parameters.epsilon = "1".parse().ok();
+    }
+    let bounded = with(&bounded, "total=10");
+    let bounded = match &clause.operand {
+        Operand::Selection(choice) if !clause.text.starts_with("mode(") => {
+            format!("{} {bounded}", choice.selector)
+        }
+        Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => bounded,
+    };
+    let hint = format!("{bounded}, where at most 10 rows of a unit count; or {}", refusal.hint());
+    Refusal::new(refusal.reason(), refusal.clause(), refusal.message(), hint)
+}
+
+/// Whether a release chooses a value.
+fn is_chosen(clause: &ReleaseClause) -> bool {
+    match &clause.operand {
+        Operand::Selection(_) | Operand::Response => true,
+        Operand::Aggregate(call) => matches!(
+            call.function,
+            AggregateName::Min
+                | AggregateName::Max
+                | AggregateName::Median
+                | AggregateName::Quantile
+        ),
+    }
 }

@@ -15,6 +15,7 @@
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own number is compared, unless half of ε for units gives a much lower τ
 //! ```
 
+use super::row_bound_ladder::with_a_bound;
 use super::sensitivity::ContributionBounds;
 use super::{Input, Measure, VarianceMoments};
 use crate::analysis::below::unit::UnitScope;
@@ -154,12 +155,16 @@ impl UnknownPartitions {
         let limits = bounding.map(|m| ContributionBounds { per_partition: 1, ..m.limits });
         let groups = limits.and_then(|limits| limits.l0);
         let (Some(limits), Some(groups)) = (limits, groups) else {
-            return Err(Refusal::new(
+            let refusal = Refusal::new(
                 Reason::NoContributionBound,
                 "GROUP BY",
                 "nothing bounds how many groups one unit is in",
                 "groups=C among the mechanism's parameters, max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n",
-            ));
+            );
+            return Err(match bounding {
+                Some(measure) => with_a_bound(refusal, &measure.clause),
+                None => refusal,
+            });
         };
         let least = measures.iter().filter_map(|m| m.clause.grouping.as_ref()?.min_units).max();
         let least = least.unwrap_or(1);

@@ -24,6 +24,7 @@ use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::measure_frame::{MeasureFrame, remedy};
 use crate::analysis::measure::{Input, Measure};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
+use crate::dialect::aggregate::argument_of;
 use crate::dialect::{AggregateCall, AggregateName, Literal, SelectionClause, Selector};
 use crate::functions::{AxisPlace, is_countable};
 use crate::grid::{Grid, GridRange};
@@ -122,7 +123,8 @@ fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
                 .filter(|(_, den)| *den <= 1_000_000_000);
             let (num, den) = fraction.ok_or_else(|| {
                 let message = "the fraction lies between 0 and 1, with at most nine digits";
-                Refusal::new(Reason::BadValue, text, message, "QUANTILE(x, 0.9)")
+                let hint = format!("QUANTILE({}, 0.9)", argument_of(text));
+                Refusal::new(Reason::BadValue, text, message, hint)
             })?;
             // MIN and MAX are ranks within the rows. Scored as the ranks 0 and n, a value beyond
             // all rows would be chosen as often as one among them.

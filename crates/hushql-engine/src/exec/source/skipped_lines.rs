@@ -78,24 +78,27 @@ impl Unread {
     }
 
     /// Counts over the files of a strict table, of which everything must be read. This may block.
+    /// `claim` says what the table is to be, and `otherwise` how to do without.
     ///
     /// # Errors
     /// [`Error::Catalog`] for a file that cannot be read, and with the first line and the first
     /// cells that cannot.
-    pub(crate) fn of_strict(table: &Table, open: &OpenFiles) -> Result<Self, Error> {
+    pub(crate) fn of_strict(
+        table: &Table,
+        open: &OpenFiles,
+        (claim, otherwise): (&str, &str),
+    ) -> Result<Self, Error> {
         let name = quoted(&table.name);
         let Source::File { location, .. } = &table.source else {
             return Err(Error::catalog(format!("{name} has no files, so it cannot be STRICT")));
         };
         let found = Self::counted(table, open).ok_or_else(|| {
-            Error::catalog(format!(
-                "{name} is STRICT, and the files of `{location}` cannot be read"
-            ))
+            Error::catalog(format!("{name} {claim}, and the files of `{location}` cannot be read"))
         })?;
         match found.text(&table.name) {
             text if text.is_empty() => Ok(found),
             text => Err(Error::catalog(format!(
-                "{name} is STRICT, and not all of `{location}` is read as declared{text}; ALTER TABLE {name} DROP STRICT makes NULL of such cells"
+                "{name} {claim}, and not all of `{location}` is read as declared{text}; {otherwise}"
             ))),
         }
     }
