@@ -154,7 +154,7 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
         #[command(flatten)]
-        serving: Serving,
+        serving: Box<Serving>,
     },
     /// Answer a language model on standard input and output by the Model Context Protocol: it asks
     /// as an analyst, and never sees rows
@@ -538,7 +538,7 @@ impl Command {
             Self::Upgrade { vault, held } => ProgramTask::Upgrade { vault, anchor: held },
             #[cfg(feature = "serve")]
             Self::Serve { vault, held, serving } => {
-                let options = serving.options(&vault);
+                let options = (*serving).options(&vault);
                 ProgramTask::Serve { vault, anchor: held, options }
             }
             #[cfg(feature = "mcp")]

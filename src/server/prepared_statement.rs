@@ -88,9 +88,9 @@ fn examined(desk: &mut Desk, sql: &str, mut types: Vec<u32>) -> Result<Statement
     types.resize(count.max(types.len()), 0);
     let text = Arc::new(StatementText::of_tokens(sql, &tokens));
     let (types, schema, is_question) = match &text.kind {
-        StatementKind::Query => described(desk, sql, &tokens, types)?,
+        StatementKind::Query => described(desk, sql, &tokens, &types)?,
         StatementKind::Declare(_, query) | StatementKind::Copy(query, _) => {
-            (described(desk, query, &tokens, types)?.0, None, false)
+            (described(desk, query, &tokens, &types)?.0, None, false)
         }
         // Its parameters are those of another statement.
         StatementKind::Prepare { .. } => (Vec::new(), None, false),
@@ -120,12 +120,7 @@ fn takes_none(desk: &Desk, sql: &str) -> Failed {
 type Described = (Vec<u32>, Option<SchemaRef>, bool);
 
 /// The types of a query's parameters, where `given` leaves them to the query, and its columns.
-fn described(
-    desk: &Desk,
-    sql: &str,
-    tokens: &[Token],
-    given: Vec<u32>,
-) -> Result<Described, Failed> {
+fn described(desk: &Desk, sql: &str, tokens: &[Token], given: &[u32]) -> Result<Described, Failed> {
     let is_open = |kind: u32| kind == 0 || kind == kinds::UNKNOWN;
     let filled = |known: Vec<Option<u32>>, given: &[u32]| {
         let mut known = known.into_iter().chain(std::iter::repeat(None));
@@ -137,14 +132,14 @@ fn described(
         types.iter().map(|kind| if is_open(*kind) { kinds::TEXT } else { *kind }).collect()
     };
     let guessed = match given.iter().any(|kind| is_open(*kind)) {
-        true => filled(parameter_types::inferred(tokens, &desk.session.schemas()?), &given),
-        false => given.clone(),
+        true => filled(parameter_types::inferred(tokens, &desk.session.schemas()?), given),
+        false => given.to_vec(),
     };
     let guessed: Vec<u32> = as_text(&guessed);
     if let Some(schema) = catalog::columns(desk, sql, &examples(&guessed))? {
         return Ok((guessed, Some(schema), false));
     }
-    let stated = filled(parameter_types::stated(tokens), &given);
+    let stated = filled(parameter_types::stated(tokens), given);
     match description(desk, sql, &stated) {
         Ok(description) => {
             let arrays = parameter_types::arrays(tokens);

@@ -63,7 +63,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 42] = [
+const PLACES: [(&str, Place); 43] = [
     ("aggregate", Place::Shelf),
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),

@@ -171,7 +171,7 @@ fn first_of(rows: Box<sql::Select>, shown: Vec<SelectItem>) -> Option<Box<sql::S
     let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else {
         return None;
     };
-    subquery.body = Box::new(SetExpr::Select(rows));
+    *subquery.body = SetExpr::Select(rows);
     Some(outer)
 }
 

@@ -20,7 +20,7 @@ use super::allow::{
     absent, expression, fetched, join_condition, limit, set_operation, standard_select,
     table_factor, value,
 };
-use super::ast::{MechanismName, marked};
+use super::ast::{MechanismName, Operand, marked};
 use super::consistent::{attach, take_consistent};
 use super::correlated_release::by_their_keys;
 use super::fresh::has_mark;

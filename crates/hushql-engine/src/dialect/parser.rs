@@ -29,10 +29,7 @@ use super::mode::{mode, starts_mode};
 use super::parameters::{called_parameters, mechanism_parameters, options};
 use super::power;
 use super::value::Value;
-use crate::dialect::clauses::{
-    Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word,
-    word_at,
-};
+use crate::dialect::clauses::{Clauses, call, error, folded, keys_marker, options_marker, word_at};
 
 /// The dialect: standard SQL with the parser's hooks.
 #[derive(Debug)]

@@ -73,7 +73,7 @@ impl ScalarUDFImpl for OrderedList {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Array, AsArray, Int64Array};
+    use arrow::array::{AsArray, Int64Array};
     use arrow::datatypes::Int64Type;
     use datafusion::config::ConfigOptions;
 
