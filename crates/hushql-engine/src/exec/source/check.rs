@@ -16,17 +16,18 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::changed_files::{
     CHANGED, DIFFER, Misfit, SET_CHANGED, changed, changed_files, declared_again, in_their_place,
-    managed, other_format, unread_files, verified_again,
+    managed, other_format, other_version, unread_files, verified_again,
 };
 use super::external_table::members;
 use super::file_columns::{
     first_cells, hashes_content, other_column, plain_columns, same_columns, shape_of,
 };
 use super::file_set::FileSet;
+use super::file_stamp::{Stamp, is_same};
 use super::lenient::TextFormat;
 use super::location::StoreLocation;
 use super::managed_locations::{is_unmanaged, managing_here};
-use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
+use super::open_files::{HeldFiles, OpenFile, STORE};
 use super::postgres::Servers;
 use super::remote::has_client;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table};
@@ -440,7 +441,8 @@ impl OpenFiles {
         };
         let unread = || unread_files(table);
         let set = self.set(location, files).map_err(|error| {
-            if StoreLocation::new(location).is_none() && lasts(&error) && !table.is_public() {
+            let is_here = StoreLocation::new(location).is_none();
+            if is_here && lasts(&error) && !table.is_public() {
                 let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
                 open.drifted.insert(table.name.clone());
             }
@@ -454,7 +456,10 @@ impl OpenFiles {
             };
             if !is_same {
                 self.found_unfit(table, &set);
-                return Err(changed_files(table, SET_CHANGED, verified_again(table)));
+                return Err(match &files.version {
+                    Some(version) => other_version(table, version.number),
+                    None => changed_files(table, SET_CHANGED, verified_again(table)),
+                });
             }
             let (set, sha256) = (Arc::clone(&set), fingerprint.sha256.clone());
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -541,15 +546,6 @@ fn lasts(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied)
 }
 
-/// Whether a file has this fingerprint, according to the file system.
-fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
-    verified.device == Some(stamp.device)
-        && verified.inode == stamp.inode
-        && verified.size == stamp.size
-        && verified.modified_nanos == stamp.modified_nanos
-        && verified.changed_nanos == Some(stamp.changed_nanos)
-}
-
 /// The first way in which a set does not fit its table.
 ///
 /// # Errors
@@ -559,7 +555,8 @@ fn differing(set: &FileSet, table: &Table) -> Result<Option<Misfit>, Error> {
         return Err(Error::Internal);
     };
     let managed_by = set.managed_by().filter(|_| *format == FileFormat::Parquet);
-    if let Some(by) = managed_by.or_else(|| managing_here(location, *format)) {
+    let above = || managing_here(location, *format).filter(|_| table.source.version().is_none());
+    if let Some(by) = managed_by.or_else(above) {
         return Ok(Some(Misfit::Managed(by)));
     }
     let shape = shape_of(table)?;
@@ -639,7 +636,11 @@ mod tests {
                 location: folder.path().to_str().unwrap().to_owned(),
                 options: BTreeMap::new(),
                 fingerprint: None,
-                files: Some(Box::new(Files { pattern: None, partitioned_by: Vec::new() })),
+                files: Some(Box::new(Files {
+                    pattern: None,
+                    partitioned_by: Vec::new(),
+                    version: None,
+                })),
             },
             privacy: crate::catalog::Privacy::Private(crate::catalog::Unit::Row),
             columns: vec![column],

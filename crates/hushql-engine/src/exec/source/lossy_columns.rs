@@ -24,6 +24,7 @@ use datafusion::parquet::arrow::arrow_reader::{
 
 use super::fitting_types::CellCounts;
 use super::open_files::{Chunks, OpenFile};
+use super::version_columns::selected_rows;
 use crate::catalog::FileFormat;
 use crate::functions::{file_values, may_lose};
 
@@ -51,9 +52,17 @@ pub(super) fn count_values(
     if columns.is_empty() {
         return Ok(counts);
     }
-    let columns: Vec<usize> = columns.iter().copied().collect();
+    // A file of a table of Delta Lake may have its columns in another order, or lack some.
+    let place = |i: &usize| match held.layout.get() {
+        Some(layout) => layout.places.get(*i).copied().flatten(),
+        None => Some(*i),
+    };
+    let columns: Vec<usize> = columns.iter().copied().filter(|i| place(i).is_some()).collect();
     let structs = held.structs.get();
-    let needed = structs.map_or_else(|| columns.clone(), |structs| structs.needed(&columns));
+    let needed: Vec<usize> = match structs {
+        Some(structs) => structs.needed(&columns),
+        None => columns.iter().filter_map(place).collect::<BTreeSet<_>>().into_iter().collect(),
+    };
     let mut row = 0;
     for batch in batches(held, format, &needed)? {
         let batch = batch?;
@@ -62,7 +71,7 @@ pub(super) fn count_values(
                 Some(structs) => structs.values(*i, &needed, batch.columns())?,
                 None => needed
                     .iter()
-                    .position(|of| of == i)
+                    .position(|of| place(i) == Some(*of))
                     .and_then(|at| batch.columns().get(at))
                     .cloned(),
             };
@@ -87,7 +96,12 @@ fn batches(held: &Arc<OpenFile>, format: FileFormat, columns: &[usize]) -> Resul
     let footer = ArrowReaderMetadata::load(&file(), ArrowReaderOptions::default())?;
     let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(file(), footer);
     let only = ProjectionMask::roots(rows.parquet_schema(), columns.iter().copied());
-    Ok(Box::new(rows.with_projection(only).build()?))
+    let rows = rows.with_projection(only);
+    let rows = match selected_rows(held)? {
+        Some(selected) => rows.with_row_selection(selected),
+        None => rows,
+    };
+    Ok(Box::new(rows.build()?))
 }
 
 /// Adds the counts of some values of a column, which begin behind this row.

@@ -17,10 +17,9 @@ use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -38,6 +37,8 @@ use futures::stream::{self, BoxStream};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
+use super::delta::FileLayout;
+use super::file_stamp::Stamp;
 use super::location::ObjectVersion;
 use super::remote::Object;
 use super::struct_columns::StructColumns;
@@ -48,43 +49,6 @@ pub(super) const STORE: &str = "held://files";
 
 /// The number of bytes read at once.
 const BLOCK: usize = 4 << 20;
-
-/// Properties of a file from the file system. Writing to the file changes them, even if its size
-/// and time are reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Stamp {
-    pub(super) device: u64,
-    pub(super) inode: u64,
-    pub(super) size: u64,
-    pub(super) modified_nanos: i64,
-    /// The time of the last change of the file or its metadata; nobody can set it.
-    pub(super) changed_nanos: i64,
-}
-
-/// After this time without a change, a further change cannot go unnoticed. The clocks of file
-/// systems advance at least every ten milliseconds.
-const SETTLED: Duration = Duration::from_secs(1);
-
-impl Stamp {
-    /// Whether the last change is so old that another one would give another stamp.
-    pub(super) fn is_settled(self) -> bool {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let changed = u64::try_from(self.changed_nanos).map_or(Duration::MAX, Duration::from_nanos);
-        now.checked_sub(changed).is_some_and(|ago| ago > SETTLED)
-    }
-
-    fn from_metadata(metadata: &Metadata) -> Self {
-        let nanos =
-            |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.len(),
-            modified_nanos: nanos(metadata.mtime(), metadata.mtime_nsec()),
-            changed_nanos: nanos(metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-}
 
 /// Where the bytes are.
 enum ByteSource {
@@ -108,6 +72,8 @@ pub(super) struct OpenFile {
     pub(super) stored: OnceLock<SchemaRef>,
     /// The columns of a file in which some are structs.
     pub(super) structs: OnceLock<StructColumns>,
+    /// How a file of a table of Delta Lake is read.
+    pub(super) layout: OnceLock<FileLayout>,
     /// The number of rows in the footer of a Parquet file, after it was read.
     pub(super) rows: OnceLock<usize>,
     /// The number of bytes read so far; bytes that were read twice count twice.
@@ -158,10 +124,23 @@ impl OpenFile {
 
     fn new(number: u64, kept: ByteSource, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (stored, structs) = (OnceLock::new(), OnceLock::new());
+        let (stored, structs, layout) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let read = AtomicU64::new(0);
         let (path, failed) = (None, AtomicBool::new(false));
-        Self { number, path, kept, stamp, sha256, columns, stored, structs, rows, read, failed }
+        Self {
+            number,
+            path,
+            kept,
+            stamp,
+            sha256,
+            columns,
+            stored,
+            structs,
+            layout,
+            rows,
+            read,
+            failed,
+        }
     }
 
     /// Its number in the store.
