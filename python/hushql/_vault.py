@@ -46,15 +46,15 @@ class Vault:
     def register_files(self, name: str, path: Path, format: str | None = None) -> str:
         """Declares files as a table: one file, a folder, or a pattern such as `visits/*.parquet`. The vault keeps the declaration.
 
-        `format` is `parquet`, `csv`, `json` or `arrow`; without it, the ending of the path decides. Locations in object stores
-        (`s3://…`) need a build with the feature `objects`; without it, they are refused.
+        `format` is `parquet`, `csv`, `json`, `arrow` or `delta`, a folder with a table of Delta Lake; without it, the ending of the path
+        decides. Locations in object stores (`s3://…`) need a build with the feature `objects`; without it, they are refused.
         """
         where = os.fspath(path)
         if format is None:
             ending = where.rstrip("/").rpartition(".")[2].lower()
             format = {"ndjson": "json", "jsonl": "json", "feather": "arrow"}.get(ending, ending)
-            if format not in ("parquet", "csv", "json", "arrow"):
-                raise ValueError("the ending of the path does not tell the format: give format='parquet', 'csv', 'json' or 'arrow'")
+            if format not in ("parquet", "csv", "json", "arrow", "delta"):
+                raise ValueError("the ending of the path does not tell the format: give format='parquet', 'csv', 'json', 'arrow' or 'delta'")
         return self._native.register_files(name, where, format)
 
     def dump(self) -> str:

@@ -83,7 +83,7 @@ impl Vault {
         blocking(py, move || engine.register_batches(&name, schema, batches))
     }
 
-    /// Declares files as a table: `parquet`, `csv`, `json` or `arrow`.
+    /// Declares files as a table: `parquet`, `csv`, `json`, `arrow` or `delta`.
     fn register_files(
         &self,
         py: Python<'_>,
@@ -96,8 +96,9 @@ impl Vault {
             "csv" => ExternalTable::csv(name, path),
             "json" => ExternalTable::json(name, path),
             "arrow" => ExternalTable::arrow(name, path),
+            "delta" => ExternalTable::delta(name, path),
             _ => {
-                let message = "the format of files is parquet, csv, json or arrow";
+                let message = "the format of files is parquet, csv, json, arrow or delta";
                 return Err(PyValueError::new_err(message));
             }
         };

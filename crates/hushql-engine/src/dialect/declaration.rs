@@ -23,7 +23,7 @@ pub enum Declaration {
         name: String,
         /// The columns, or none to infer them.
         columns: Vec<(String, sql::DataType)>,
-        /// CSV, PARQUET, JSON, ARROW or POSTGRES.
+        /// CSV, PARQUET, JSON, ARROW, DELTA, SQLITE or POSTGRES.
         format: String,
         /// The columns whose values are names of folders, with the types that are written.
         partitioned_by: Vec<(String, Option<sql::DataType>)>,

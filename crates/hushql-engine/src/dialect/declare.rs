@@ -120,7 +120,7 @@ fn create_table(parser: &mut Parser, replace: bool) -> Result<Declaration, Parse
     let at = parser.next_token();
     let format = match &at.token {
         Token::Word(word) => word.value.to_uppercase(),
-        _ => return parser.expected("CSV, PARQUET, JSON, ARROW or POSTGRES", at),
+        _ => return parser.expected("CSV, PARQUET, JSON, ARROW, DELTA, SQLITE or POSTGRES", at),
     };
     let partitioned_by = match word_then(parser, "PARTITIONED", "BY") {
         true => partitions(parser)?,

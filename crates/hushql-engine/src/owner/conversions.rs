@@ -16,9 +16,6 @@ pub(super) fn conversion_of(name: &str) -> Option<&'static str> {
         "ORC" => {
             "write its rows as Parquet, as pyarrow does: parquet.write_table(orc.read_table('t.orc'), 't.parquet')"
         }
-        "DELTA" => {
-            "write its present rows as Parquet, as DuckDB does: COPY (FROM delta_scan('folder')) TO 'rows.parquet'"
-        }
         "ICEBERG" => {
             "write its present rows as Parquet, as DuckDB does: COPY (FROM iceberg_scan('folder')) TO 'rows.parquet'"
         }
@@ -44,7 +41,6 @@ mod tests {
         for (name, words) in [
             ("AVRO", "read_avro"),
             ("ORC", "orc.read_table"),
-            ("DELTA", "delta_scan"),
             ("ICEBERG", "iceberg_scan"),
             ("MYSQL", "TYPE mysql"),
             ("TSV", r"'delimiter' '\t'"),

@@ -75,9 +75,17 @@ pub(crate) fn created(table: &Table) -> Option<String> {
         | (_, Some(_)) => typed(own),
         (FileFormat::Json, None) => Vec::new(),
     };
+    // The log of a version says what its partitions are.
+    let is_of_log = table.source.version().is_some();
+    let (columns, stored_as) = match is_of_log {
+        true => (typed(&table.columns), "DELTA".to_owned()),
+        false => (columns, format.to_string()),
+    };
     let partitioned_by = match table.columns.get(own.len()..).map(typed).as_deref() {
-        None | Some([]) => String::new(),
-        Some(columns) => format!(" PARTITIONED BY ({})", columns.join(", ")),
+        Some(columns @ [_, ..]) if !is_of_log => {
+            format!(" PARTITIONED BY ({})", columns.join(", "))
+        }
+        None | Some(_) => String::new(),
     };
     let columns = match columns.as_slice() {
         [] => String::new(),
@@ -92,7 +100,7 @@ pub(crate) fn created(table: &Table) -> Option<String> {
     let location = text(&written_location(location, files.as_deref()));
     let name = quoted(&table.name);
     Some(format!(
-        "CREATE EXTERNAL TABLE {name}{columns} STORED AS {format}{partitioned_by} LOCATION {location}{options}"
+        "CREATE EXTERNAL TABLE {name}{columns} STORED AS {stored_as}{partitioned_by} LOCATION {location}{options}"
     ))
 }
 

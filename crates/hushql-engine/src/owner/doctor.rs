@@ -131,10 +131,22 @@ fn domain(column: &Column) -> Option<&'static str> {
 
 fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
     let Source::File { format, location, options, files, .. } = &table.source else { return };
+    let is_of_log = table.source.version().is_some();
+    if let Some((declared, newest)) = files::newer_version(table) {
+        let finding =
+            format!("version {declared} of the table is read, and version {newest} exists");
+        let remedy =
+            format!("ALTER TABLE {} REFRESH takes the newest version", quoted(&table.name));
+        findings.add(&table.name, &finding, &remedy);
+    }
     if (files.is_some() || *format == FileFormat::Sqlite)
         && let Err(error) = inner.open_files().check_as_owner(table)
     {
-        let remedy = "put files as they were declared in its place, or declare the table anew: a query on it is charged and fails";
+        let remedy = if is_of_log {
+            "put the files of that version back, or take the newest version: a query on the table is charged and fails"
+        } else {
+            "put files as they were declared in its place, or declare the table anew: a query on it is charged and fails"
+        };
         findings.add(&table.name, &error.message(), remedy);
     }
     if table.source.is_remote() {

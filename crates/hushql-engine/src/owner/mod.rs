@@ -90,8 +90,10 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                         files::Served { name, columns, partitioned_by, location, options };
                     files::served(&written).await?
                 }
-                format => {
-                    let format = file_format(format)?;
+                stored_as => {
+                    let is_delta = stored_as == "DELTA";
+                    let format =
+                        if is_delta { FileFormat::Parquet } else { file_format(stored_as)? };
                     let written = files::WrittenTable {
                         name,
                         columns,
@@ -100,7 +102,10 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                         location,
                         options,
                     };
-                    files::declared(&written)?
+                    match is_delta {
+                        true => files::declared_version(&written)?,
+                        false => files::declared(&written)?,
+                    }
                 }
             };
             exports::not_in_one(&catalog, &table.source)?;
@@ -109,7 +114,9 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let proposed =
                 files::proposed_options(&table, &inner.open_files(), !columns.is_empty())
                     + &files::floats_notice(&table, &inner.open_files());
-            let twin = read_in_utc(&table) + &proposed + &twins::notice(&catalog, &table);
+            let of_version = version_text(&table);
+            let twin =
+                of_version + &read_in_utc(&table) + &proposed + &twins::notice(&catalog, &table);
             let until = "it is undeclared until SET PRIVACY UNIT or SET PUBLIC";
             if known.is_some() && *taken == Taken::Replace {
                 units::nothing_leads_through(&catalog, name)?;
@@ -379,8 +386,11 @@ fn without_unit(table: &mut Table, privacy: Privacy) {
     pin(table, None);
 }
 
-/// Holds the bytes of a table's files, or lets them change.
+/// Holds the bytes of a table's files, or lets them change. Those of a version of a log never do.
 fn pin(table: &mut Table, pinned: Option<Fingerprint>) {
+    if table.source.version().is_some() {
+        return;
+    }
     if let Source::File { fingerprint, .. } = &mut table.source {
         *fingerprint = pinned;
     }
@@ -415,7 +425,24 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     let entry = known(&catalog, table)?;
     let open = inner.open_files();
     let mut unread = files::Unread::default();
+    let mut taken = String::new();
     match (&entry.source, entry.unit()) {
+        (source @ Source::File { .. }, unit) if source.version().is_some() => {
+            let newest = files::newest_version(entry)?;
+            if let Some(unit) = unit {
+                units::verified(inner, &open, &catalog, &newest, unit).await?;
+            }
+            let reads_rows = unit.is_none_or(|unit| unit.max_rows().is_some());
+            unread = strict::unread(&newest, &open, reads_rows)?;
+            if let Some(unit) = unit {
+                unread.refuse_unreadable(table, unit)?;
+                units::refuse_fractions(&open, &catalog, &newest, unit)?;
+            } else if newest.is_public() {
+                files::refuse_fractions(&newest, &open, &[], false)?;
+            }
+            taken = version_text(&newest);
+            inner.vault.alter_tables(&catalog, &[newest])?;
+        }
         (Source::File { files: Some(_), .. }, _) => {
             open.check_as_owner(entry)?;
             unread = strict::unread(entry, &open, false)?;
@@ -451,7 +478,7 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     }
     inner.vault.refresh(table)?;
     Ok(format!(
-        "table {table} is refreshed: releases of its earlier rows are no longer replayed; new releases are, until its next declaration{}",
+        "table {table} is refreshed: releases of its earlier rows are no longer replayed; new releases are, until its next declaration{taken}{}",
         unread.text(table)
     ))
 }
@@ -489,11 +516,18 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
             Some(convert) => format!("a table is not stored as {other} here: {convert}"),
             None => {
                 format!(
-                    "a table is stored as CSV, PARQUET, JSON, ARROW, SQLITE or POSTGRES, not {other}"
+                    "a table is stored as CSV, PARQUET, JSON, ARROW, DELTA, SQLITE or POSTGRES, not {other}"
                 )
             }
         })),
     }
+}
+
+/// The remark about the version of a table of Delta Lake that is read.
+fn version_text(table: &Table) -> String {
+    table.source.version().map_or_else(String::new, |version| {
+        format!("; version {} of its log is read, until REFRESH takes a newer one", version.number)
+    })
 }
 
 /// The remark about columns whose files name a time zone: their moments are read in UTC.

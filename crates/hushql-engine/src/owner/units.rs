@@ -401,9 +401,13 @@ pub(super) fn refuse_fractions(
     files::refuse_fractions(table, open, unit.columns(), are_held)
 }
 
-/// A table whose files may differ from those on which it was verified.
+/// A table whose files may differ from those on which it was verified. Those of a version of a log
+/// may not.
 pub(super) fn unverified(table: &Table) -> Table {
     let mut anew = table.clone();
+    if anew.source.version().is_some() {
+        return anew;
+    }
     if let Source::File { fingerprint, .. } = &mut anew.source {
         *fingerprint = None;
     }
@@ -482,7 +486,13 @@ pub(super) fn fingerprint(
     table: &Table,
     unit: &Unit,
 ) -> Result<Option<Fingerprint>, Error> {
-    let Source::File { options, files, .. } = &table.source else { return Ok(None) };
+    let Source::File { options, files, fingerprint: held, .. } = &table.source else {
+        return Ok(None);
+    };
+    // The declaration of a version holds its files.
+    if table.source.version().is_some() {
+        return Ok(held.clone());
+    }
     let is_target = catalog.referring(&table.name).next().is_some();
     let is_partitioned = catalog.is_partitioned(&table.name);
     if unit.is_bounded() || is_target || is_partitioned || hashes_content(options) {

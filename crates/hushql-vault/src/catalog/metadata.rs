@@ -17,6 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::quoted::quoted;
+use super::several_files::{Files, LakeVersion};
 use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
 use crate::catalog::cell::Partition;
 use crate::catalog::name::check_name;
@@ -79,6 +80,14 @@ pub enum Source {
 }
 
 impl Source {
+    /// The version of a table of Delta Lake; `None` for any other source.
+    pub fn version(&self) -> Option<&LakeVersion> {
+        match self {
+            Self::File { files, .. } => files.as_ref()?.version.as_ref(),
+            Self::Postgres { .. } | Self::Registered | Self::Released { .. } => None,
+        }
+    }
+
     /// True if its rows are in objects of a store or on a server, not in files of this machine.
     pub fn is_remote(&self) -> bool {
         match self {
@@ -88,18 +97,6 @@ impl Source {
             Self::File { files: None, .. } | Self::Registered | Self::Released { .. } => false,
         }
     }
-}
-
-/// The files of a table that has several. Each read finds the files; they are never stored.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Files {
-    /// The pattern of their paths below the location; `None` for all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
-    /// The last columns of the table, whose values are in the names of folders, as in `year=2025`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub partitioned_by: Vec<String>,
 }
 
 /// A file format that the engine reads.

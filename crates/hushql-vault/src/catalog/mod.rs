@@ -40,6 +40,7 @@ pub(crate) mod numbers;
 mod quoted;
 mod replay;
 mod seal;
+mod several_files;
 pub(crate) mod slices;
 pub mod store;
 mod unit_domains;
@@ -53,10 +54,11 @@ pub use cell::{Cell, Touched};
 pub use error::CatalogError;
 pub use export::ExportFolder;
 pub use metadata::{
-    Catalog, Column, Domain, FileFormat, Files, Fingerprint, Link, Privacy, Source, Table, Unit,
+    Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,
 };
 pub use quoted::{quoted, quoted_analyst};
 pub use replay::Replay;
+pub use several_files::{Files, LakeVersion};
 pub use slices::payer;
 pub use slices::{Slice, SliceOf};
 pub use version::CatalogVersion;

@@ -45,6 +45,12 @@ impl RowsOf {
             match (&table.source, table.is_public()) {
                 // A changed file is refused, so it needs no entry.
                 (Source::File { fingerprint: Some(_), .. }, false) => {}
+                // So it is as one of a version of a log, of which each has another hash.
+                (source @ Source::File { fingerprint: Some(held), .. }, true)
+                    if source.version().is_some() =>
+                {
+                    rows.contents.push((name.clone(), held.sha256.clone()));
+                }
                 (source @ Source::File { .. }, true) => {
                     rows.contents.push((name.clone(), open.content(source)?));
                 }

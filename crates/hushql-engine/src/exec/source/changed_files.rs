@@ -35,10 +35,23 @@ pub(super) const SET_CHANGED: &str = "were changed since MAX ROWS or UNIQUE was 
 pub(super) const DIFFER: &str = "differ from its declared columns";
 
 pub(super) fn unread_files(table: &Table) -> Error {
-    changed_files(
-        table,
-        "cannot be read",
-        "the owner puts the files back where they were".to_owned(),
+    let write = match table.source.version() {
+        Some(_) => back_or_newest(table),
+        None => "the owner puts the files back where they were".to_owned(),
+    };
+    changed_files(table, "cannot be read", write)
+}
+
+/// The refusal of files that are not those of the declared version of a table of Delta Lake.
+pub(super) fn other_version(table: &Table, number: u64) -> Error {
+    let what = format!("are not those of its version {number}, which was declared");
+    changed_files(table, &what, back_or_newest(table))
+}
+
+fn back_or_newest(table: &Table) -> String {
+    let name = quoted(&table.name);
+    format!(
+        "the owner puts the files back where they were, or takes the newest version: ALTER TABLE {name} REFRESH"
     )
 }
 

@@ -16,15 +16,16 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::changed_files::{
     CHANGED, DIFFER, Misfit, SET_CHANGED, changed, changed_files, declared_again, in_their_place,
-    managed, unread_files, unread_table, verified_again,
+    managed, other_version, unread_files, unread_table, verified_again,
 };
 use super::drifted_files::{differing, has_fractions, other_header, undeclared, unverified_float};
 use super::file_columns::{first_cells, hashes_content, other_columns, plain_columns, shape_of};
 use super::file_set::FileSet;
+use super::file_stamp::{Stamp, is_same};
 use super::lenient::TextFormat;
 use super::location::StoreLocation;
 use super::managed_locations::is_unmanaged;
-use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
+use super::open_files::{HeldFiles, OpenFile, STORE};
 use super::postgres::Servers;
 use super::remote::has_client;
 use super::sqlite_table;
@@ -378,7 +379,7 @@ impl OpenFiles {
 
     /// Checks that each file of a table that has several has the declared columns. Only its owner
     /// may see which file has not. The caller is about to verify constraints on these files, so
-    /// their fingerprint is not compared.
+    /// their fingerprint is not compared, except that of a version of a log.
     ///
     /// # Errors
     /// A refusal that names the first file that has other columns, or another format.
@@ -387,6 +388,8 @@ impl OpenFiles {
         // The declaration verifies anew what an earlier one did.
         let table = &undeclared(table);
         match &table.source {
+            // The declaration of a version holds its files.
+            source if source.version().is_some() => self.check_as_owner(table),
             Source::File { location, files: Some(files), .. } => {
                 let set = self.set(location, files).map_err(|_| unread_files(table))?;
                 differing(&set, table)?.map_or(Ok(()), |misfit| Err(misfit.told(table)))
@@ -473,7 +476,8 @@ impl OpenFiles {
         };
         let unread = || unread_files(table);
         let set = self.set(location, files).map_err(|error| {
-            if StoreLocation::new(location).is_none() && lasts(&error) && !table.is_public() {
+            let is_here = StoreLocation::new(location).is_none();
+            if is_here && lasts(&error) && !table.is_public() {
                 let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
                 open.drifted.insert(table.name.clone());
             }
@@ -487,7 +491,10 @@ impl OpenFiles {
             };
             if !is_same {
                 self.found_unfit(table, &set);
-                return Err(changed_files(table, SET_CHANGED, verified_again(table)));
+                return Err(match &files.version {
+                    Some(version) => other_version(table, version.number),
+                    None => changed_files(table, SET_CHANGED, verified_again(table)),
+                });
             }
             let (set, sha256) = (Arc::clone(&set), fingerprint.sha256.clone());
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -574,15 +581,6 @@ fn lasts(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied)
 }
 
-/// Whether a file has this fingerprint, according to the file system.
-fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
-    verified.device == Some(stamp.device)
-        && verified.inode == stamp.inode
-        && verified.size == stamp.size
-        && verified.modified_nanos == stamp.modified_nanos
-        && verified.changed_nanos == Some(stamp.changed_nanos)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -624,7 +622,11 @@ mod tests {
                 location: folder.path().to_str().unwrap().to_owned(),
                 options: BTreeMap::new(),
                 fingerprint: None,
-                files: Some(Box::new(Files { pattern: None, partitioned_by: Vec::new() })),
+                files: Some(Box::new(Files {
+                    pattern: None,
+                    partitioned_by: Vec::new(),
+                    version: None,
+                })),
             },
             privacy: crate::catalog::Privacy::Private(crate::catalog::Unit::Row),
             columns: vec![column],

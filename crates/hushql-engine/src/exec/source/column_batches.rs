@@ -13,12 +13,14 @@ use datafusion::parquet::arrow::arrow_reader::{
 };
 
 use super::open_files::{Chunks, OpenFile};
+use super::version_columns::selected_rows;
 use crate::catalog::FileFormat;
 
 /// Rows, or the reason why they cannot be read.
 type Batches = Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>>>;
 
-/// The rows of these columns, by their places in the file.
+/// The rows of these columns, by their places in the file, without those that a log of Delta Lake
+/// deletes.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -35,5 +37,10 @@ pub(super) fn batches_of(
     let footer = ArrowReaderMetadata::load(&file(), ArrowReaderOptions::default())?;
     let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(file(), footer);
     let only = ProjectionMask::roots(rows.parquet_schema(), columns.iter().copied());
-    Ok(Box::new(rows.with_projection(only).build()?))
+    let rows = rows.with_projection(only);
+    let rows = match selected_rows(held)? {
+        Some(selected) => rows.with_row_selection(selected),
+        None => rows,
+    };
+    Ok(Box::new(rows.build()?))
 }

@@ -35,7 +35,8 @@ pub(super) fn differing(set: &FileSet, table: &Table) -> Result<Option<Misfit>, 
         return Err(Error::Internal);
     };
     let managed_by = set.managed_by().filter(|_| *format == FileFormat::Parquet);
-    if let Some(by) = managed_by.or_else(|| managing_here(location, *format)) {
+    let above = || managing_here(location, *format).filter(|_| table.source.version().is_none());
+    if let Some(by) = managed_by.or_else(above) {
         return Ok(Some(Misfit::Managed(by)));
     }
     let shape = shape_of(table)?;
@@ -144,9 +145,13 @@ pub(super) fn has_fractions(
     Ok(unfit.map(|(column, _)| lost_in(column)))
 }
 
-/// A table before its unit is declared, whose files were not verified.
+/// A table before its unit is declared, whose files were not verified. Those of a version of a log
+/// were, when the table was created.
 pub(super) fn undeclared(table: &Table) -> Table {
     let mut anew = Table { privacy: Privacy::Undeclared, ..table.clone() };
+    if anew.source.version().is_some() {
+        return anew;
+    }
     if let Source::File { fingerprint, .. } = &mut anew.source {
         *fingerprint = None;
     }

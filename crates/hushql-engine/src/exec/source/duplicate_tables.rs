@@ -241,7 +241,10 @@ mod tests {
         }
         fs::hard_link(path("b/x"), path("d/hard")).unwrap();
         let all = |name: &str| {
-            table(&path(name), Some(Files { pattern: None, partitioned_by: Vec::new() }))
+            table(
+                &path(name),
+                Some(Files { pattern: None, partitioned_by: Vec::new(), version: None }),
+            )
         };
         for (one, other, expected) in [
             (all("a"), all("a"), Some(Same::File)),

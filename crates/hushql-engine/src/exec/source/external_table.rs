@@ -239,7 +239,7 @@ fn of_several(
 ) -> Result<(Files, Vec<Column>), Error> {
     let WrittenTable { format, location, columns, partitioned_by, .. } = *written;
     let names: Vec<String> = partitioned_by.iter().map(|(name, _)| name.clone()).collect();
-    let files = Files { pattern, partitioned_by: names };
+    let files = Files { pattern, partitioned_by: names, version: None };
     let shape = shape(format, options)?;
     let unread = |e: io::Error| match e.kind() {
         _ if StoreLocation::new(folder).is_some() => in_no_store(location, &e),
@@ -565,8 +565,11 @@ mod tests {
             assert_eq!(literal(pattern), None, "{pattern}");
         }
         assert_eq!(literal("a]").as_deref(), Some("a]"));
-        let files =
-            |pattern: &str| Files { pattern: Some(pattern.to_owned()), partitioned_by: Vec::new() };
+        let files = |pattern: &str| Files {
+            pattern: Some(pattern.to_owned()),
+            partitioned_by: Vec::new(),
+            version: None,
+        };
         assert_eq!(written_location("/a[b]", Some(&files("*.csv"))), "/a[[]b[]]/*.csv");
         assert_eq!(written_location("/", Some(&files("*.csv"))), "/*.csv");
         assert_eq!(written_location("/a[b]", None), "/a[b]");

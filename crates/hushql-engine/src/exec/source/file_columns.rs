@@ -149,26 +149,7 @@ fn schema_of(
     let wrong = |e: arrow::error::ArrowError| Error::catalog_from(not_in(shown, format), e);
     let read = |e| Error::catalog_from(format!("{shown} cannot be read"), e);
     let schema = match (format, shape) {
-        (FileFormat::Parquet, _) => {
-            let footer = ParquetMetaDataReader::new().parse_and_finish(&Chunks(Arc::clone(held)));
-            let footer = Arc::new(footer.map_err(|_| wrong_format(held, format, shown))?);
-            known_in_parquet(&footer, shown)?;
-            let options = ArrowReaderOptions::default();
-            let footer = ArrowReaderMetadata::try_new(footer, options)
-                .map_err(|_| wrong_format(held, format, shown))?;
-            let file = Chunks(Arc::clone(held));
-            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
-            if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
-                held.rows.get_or_init(|| rows);
-            }
-            // Timestamps of 96 bits, which Spark, Impala and Hive write, would wrap beyond the
-            // years that nanoseconds can hold.
-            let columns =
-                Int96Coercer::new(reader.parquet_schema(), reader.schema(), &TimeUnit::Microsecond)
-                    .coerce()
-                    .map_or_else(|| Arc::clone(reader.schema()), Arc::new);
-            with_uuids(&columns, reader.parquet_schema())
-        }
+        (FileFormat::Parquet, _) => in_parquet(held, shown)?,
         (FileFormat::Arrow, _) => {
             known_in_arrow(held, shown)?;
             let reader = arrow::ipc::reader::FileReader::try_new(held.reader(), None);
@@ -201,6 +182,31 @@ fn schema_of(
     }
     held.stored.get_or_init(|| Arc::clone(&schema));
     checked(&schema, format, shown)
+}
+
+/// The columns that the footer of a Parquet file describes. The number of its rows is kept.
+///
+/// # Errors
+/// [`Error::Catalog`] when it cannot be read or is not a Parquet file.
+pub(super) fn in_parquet(held: &Arc<OpenFile>, shown: &str) -> Result<SchemaRef, Error> {
+    let wrong = |_| wrong_format(held, FileFormat::Parquet, shown);
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&Chunks(Arc::clone(held)));
+    let footer = Arc::new(footer.map_err(wrong)?);
+    known_in_parquet(&footer, shown)?;
+    let footer =
+        ArrowReaderMetadata::try_new(footer, ArrowReaderOptions::default()).map_err(wrong)?;
+    let file = Chunks(Arc::clone(held));
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
+    if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
+        held.rows.get_or_init(|| rows);
+    }
+    // Timestamps of 96 bits, which Spark, Impala and Hive write, would wrap beyond the years that
+    // nanoseconds can hold.
+    let columns =
+        Int96Coercer::new(reader.parquet_schema(), reader.schema(), &TimeUnit::Microsecond)
+            .coerce()
+            .map_or_else(|| Arc::clone(reader.schema()), Arc::new);
+    Ok(with_uuids(&columns, reader.parquet_schema()))
 }
 
 /// The columns inferred from the text of a sample.
@@ -451,7 +457,7 @@ fn no_row(shown: &str, line: u64, cells: usize, width: usize) -> Error {
 /// A column with the type that its cells are read as. Dates are in days and moments in
 /// microseconds, whatever a file holds, and all texts have one type. Otherwise the writer or the
 /// rows would decide the type.
-fn plain(field: &Field, format: FileFormat) -> Field {
+pub(super) fn plain(field: &Field, format: FileFormat) -> Field {
     let data_type = match (field.data_type(), declared_type(field.data_type())) {
         // Lists and objects in a text file are read as text, because a cell must fit its column's
         // type.

@@ -222,7 +222,10 @@ fn after(steps: &[Step], at: &[usize], name: &[u8]) -> Vec<usize> {
 /// Opens a file or folder in a folder, without waiting for the writer of a pipe. All files of a
 /// table are open at once, so this raises the limit of open files when it is reached, as far as the
 /// system permits.
-fn opened(folder: &Dir, name: &[u8]) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// The system's; of the kind `InvalidInput` for a link or a socket.
+pub(super) fn opened(folder: &Dir, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let open = || openat(folder.as_fd(), OsStr::from_bytes(name), flags, Mode::empty());
     match open() {

@@ -14,14 +14,18 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
 
+use arrow::datatypes::{Schema, SchemaRef};
 use sha2::{Digest, Sha256};
 
+use super::delta::{LogColumn, TableVersion};
 use super::file_discovery::{FoundFile, Selected, walk};
+use super::file_stamp::Stamp;
 use super::location::{StoreLocation, percent_decoded};
 use super::managed_files::TableFormat;
-use super::open_files::{HeldFiles, OpenFile, Stamp};
+use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{FoundObject, list};
-use crate::catalog::{Files, Fingerprint};
+use super::version_columns::lay_out;
+use crate::catalog::{Files, Fingerprint, LakeVersion};
 
 /// Hive's name for the folder of NULL.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -56,6 +60,10 @@ impl Member {
 /// The open files of a table, by name.
 pub(super) struct FileSet {
     pub(super) members: Vec<Member>,
+    /// The names that the table's columns have in the files; `None` if they are the table's own.
+    names: Option<Vec<String>>,
+    /// Whether a log says which files these are.
+    is_of_log: bool,
 }
 
 /// Names must not appear in plans and messages.
@@ -69,8 +77,12 @@ impl FileSet {
     /// Opens the selected files below a folder.
     ///
     /// # Errors
-    /// As [`walk`].
+    /// As [`walk`], and as [`TableVersion::read`].
     pub(super) fn open(store: &HeldFiles, folder: &str, files: &Files) -> io::Result<Self> {
+        if let Some(version) = &files.version {
+            let read = TableVersion::read(folder, Some(version.number))?;
+            return Self::of_version(store, folder, &read, (files, version));
+        }
         let member = |name: Vec<u8>, held: Arc<OpenFile>, managed_by| {
             let values = values(&name, &files.partitioned_by);
             held.keys.get_or_init(|| files.partitioned_by.clone());
@@ -91,7 +103,59 @@ impl FileSet {
         }
         // An empty file has no rows, no columns and no header.
         members.retain(|member| member.held.stamp().size > 0);
-        Ok(Self { members })
+        Ok(Self { members, names: None, is_of_log: false })
+    }
+
+    /// Opens the files of a version of a table of Delta Lake. The log, not the names of the files,
+    /// says which values the last columns have.
+    ///
+    /// # Errors
+    /// A sentence for the owner about a file or a column that is not as the log describes it; the
+    /// system's error for a file that cannot be opened.
+    pub(super) fn of_version(
+        store: &HeldFiles,
+        folder: &str,
+        read: &TableVersion,
+        (files, version): (&Files, &LakeVersion),
+    ) -> io::Result<Self> {
+        let column = |name: &String| {
+            read.column(name).ok_or_else(|| {
+                let gone = format!("version {} has no column `{name}`", read.number);
+                io::Error::new(io::ErrorKind::InvalidInput, gone)
+            })
+        };
+        let own = version.columns.iter().map(column).collect::<io::Result<Vec<_>>>()?;
+        let last = files.partitioned_by.iter().map(column).collect::<io::Result<Vec<_>>>()?;
+        let mut members = Vec::new();
+        for (name, file) in &read.files {
+            let held = store.hold(read.open(name, file)?, Some(format!("{folder}/{name}")))?;
+            lay_out(&held, &own, file.deleted.clone(), &format!("`{name}`")).map_err(|error| {
+                match held.is_readable() && held.is_untouched() {
+                    true => io::Error::new(io::ErrorKind::InvalidInput, error.message()),
+                    false => io::Error::other("a file changed while it was read"),
+                }
+            })?;
+            let value = |column: &&LogColumn| file.values.get(&column.physical).cloned().flatten();
+            members.push(Member {
+                name: name.clone().into_bytes(),
+                held,
+                values: last.iter().map(value).collect(),
+                managed_by: None,
+            });
+        }
+        let names: Vec<String> = own.iter().map(|column| column.physical.clone()).collect();
+        Ok(Self { members, names: (names != version.columns).then_some(names), is_of_log: true })
+    }
+
+    /// The columns of the table under the names that they have in the files.
+    pub(super) fn named_as_in_files(&self, columns: SchemaRef) -> SchemaRef {
+        let Some(names) = &self.names else { return columns };
+        let names = names.iter().map(Some).chain(std::iter::repeat(None));
+        let fields = columns.fields().iter().zip(names).map(|(field, name)| match name {
+            Some(name) => Arc::new(field.as_ref().clone().with_name(name)),
+            None => Arc::clone(field),
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
     /// The table of another format to which a file belongs: its metadata say which files hold rows.
@@ -151,6 +215,7 @@ impl FileSet {
             }
             named(&mut hash, held.version().as_bytes());
         }
+        self.add_log(&mut hash);
         hexadecimal(&hash.finalize())
     }
 
@@ -160,7 +225,30 @@ impl FileSet {
             named(&mut hash, name);
             hash.update(of(held)?);
         }
+        self.add_log(&mut hash);
         Ok(hexadecimal(&hash.finalize()))
+    }
+
+    /// Adds to a hash what a log says of the files: the names of columns, the values of partitions,
+    /// and the deleted rows. The names of files found in a folder say all of it.
+    fn add_log(&self, hash: &mut Sha256) {
+        if !self.is_of_log {
+            return;
+        }
+        for name in self.names.iter().flatten() {
+            named(hash, name.as_bytes());
+        }
+        for Member { values, held, .. } in &self.members {
+            for value in values {
+                hash.update([u8::from(value.is_some())]);
+                named(hash, value.as_deref().unwrap_or_default().as_bytes());
+            }
+            let deleted = held.layout.get().map_or(&[][..], |layout| layout.deleted.as_slice());
+            hash.update(deleted.len().to_le_bytes());
+            for row in deleted {
+                hash.update(row.to_le_bytes());
+            }
+        }
     }
 }
 
@@ -236,7 +324,7 @@ mod tests {
         };
         write("k=1/a", "id\n1\n");
         write("b", "id\n2\n");
-        let files = Files { pattern: None, partitioned_by: Vec::new() };
+        let files = Files { pattern: None, partitioned_by: Vec::new(), version: None };
         let open = || {
             FileSet::open(&HeldFiles::default(), folder.path().to_str().unwrap(), &files).unwrap()
         };

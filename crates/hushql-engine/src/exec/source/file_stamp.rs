@@ -2,10 +2,16 @@
 //!
 //! In: the metadata of a file. Out: a [`Stamp`]. Two stamps are equal if nobody wrote to the file
 //! in between, unless the second one is taken within a moment of the first.
+//!
+//! ```text
+//! device 42, inode 17, 81,920 bytes, modified at …, changed at …
+//! ```
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
+
+use crate::catalog::Fingerprint;
 
 /// Properties of a file from the file system. Writing to the file changes them, even if its size
 /// and time are reset.
@@ -42,4 +48,13 @@ impl Stamp {
             changed_nanos: nanos(metadata.ctime(), metadata.ctime_nsec()),
         }
     }
+}
+
+/// Whether a file has this fingerprint, according to the file system.
+pub(super) fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
+    verified.device == Some(stamp.device)
+        && verified.inode == stamp.inode
+        && verified.size == stamp.size
+        && verified.modified_nanos == stamp.modified_nanos
+        && verified.changed_nanos == Some(stamp.changed_nanos)
 }

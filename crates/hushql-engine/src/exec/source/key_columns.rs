@@ -56,7 +56,8 @@ pub(crate) fn refuse_other_keys(table: &Table, open: &OpenFiles) -> std::result:
     let Source::File { format, options, files: Some(files), .. } = &table.source else {
         return Ok(());
     };
-    if files.partitioned_by.is_empty() {
+    // A log says the values of its partitions, whatever the names of folders are.
+    if files.partitioned_by.is_empty() || files.version.is_some() {
         return Ok(());
     }
     let unread = |e| Error::catalog_from(format!("the files of {} cannot be read", table.name), e);

@@ -65,9 +65,17 @@ pub(super) fn count_values(
     if columns.is_empty() {
         return Ok(counts);
     }
-    let columns: Vec<usize> = columns.iter().copied().collect();
+    // A file of a table of Delta Lake may have its columns in another order, or lack some.
+    let place = |i: &usize| match held.layout.get() {
+        Some(layout) => layout.places.get(*i).copied().flatten(),
+        None => Some(*i),
+    };
+    let columns: Vec<usize> = columns.iter().copied().filter(|i| place(i).is_some()).collect();
     let structs = held.structs.get();
-    let needed = structs.map_or_else(|| columns.clone(), |structs| structs.needed(&columns));
+    let needed: Vec<usize> = match structs {
+        Some(structs) => structs.needed(&columns),
+        None => columns.iter().filter_map(place).collect::<BTreeSet<_>>().into_iter().collect(),
+    };
     let mut row = 0;
     for batch in batches_of(held, format, &needed)? {
         let batch = batch?;
@@ -76,7 +84,7 @@ pub(super) fn count_values(
                 Some(structs) => structs.values(*i, &needed, batch.columns())?,
                 None => needed
                     .iter()
-                    .position(|of| of == i)
+                    .position(|of| place(i) == Some(*of))
                     .and_then(|at| batch.columns().get(at))
                     .cloned(),
             };

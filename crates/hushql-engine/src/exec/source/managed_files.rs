@@ -85,7 +85,7 @@ impl TableFormat {
     pub(super) fn remedy(self) -> &'static str {
         match self {
             Self::Delta => {
-                "write the present rows as Parquet into another folder, as DuckDB does: COPY (FROM delta_scan('folder')) TO 'rows.parquet'"
+                "write STORED AS DELTA and the table's folder, which has _delta_log in it, or write the present rows as Parquet into another folder"
             }
             Self::Iceberg => {
                 "write the present rows as Parquet into another folder, as DuckDB does: COPY (FROM iceberg_scan('folder')) TO 'rows.parquet'"

@@ -67,6 +67,10 @@ pub(crate) fn managed_file(table: &Table) -> Option<(String, &'static str)> {
 /// A refusal that says which format. It follows from no file of this table.
 pub(super) fn is_unmanaged(table: &Table) -> Result<(), Error> {
     let Source::File { format, location, .. } = &table.source else { return Ok(()) };
+    // A version is read from the log itself.
+    if table.source.version().is_some() {
+        return Ok(());
+    }
     managing(location, *format).map_or(Ok(()), |by| Err(managed(table, by)))
 }
 

@@ -16,6 +16,8 @@ mod column_batches;
 mod column_type;
 mod compressed;
 mod csv_format;
+mod delta;
+mod delta_tables;
 mod drifted_files;
 pub(crate) mod duplicate_tables;
 mod external_table;
@@ -61,6 +63,7 @@ mod time_units;
 mod unreadable_files;
 mod unverified_rows;
 mod verified_floats;
+mod version_columns;
 mod well_formed;
 
 use std::fmt;
@@ -83,6 +86,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 pub(crate) use check::{OpenFiles, Reading, register};
+pub(crate) use delta_tables::{declared_version, newer_version, newest_version};
 pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written_location};
 pub(crate) use file_columns::{columns_of, hashes_content, is_strict, may_change, set_strict};
 use file_columns::{schema_of_columns, shape_of};

@@ -21,6 +21,7 @@ use datafusion::common::config::TableParquetOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::physical_plan::{
     ArrowSource, FileGroup, FileScanConfigBuilder, FileSource, ParquetSource,
 };
@@ -43,6 +44,7 @@ use super::lenient::{LenientFiles, TextFile, TextFormat};
 use super::open_files::STORE;
 use super::struct_columns::StructColumns;
 use super::time_units::{as_declared, as_stored};
+use super::version_columns::{rows_of, selected_rows};
 use crate::catalog::{FileFormat, Source, Table};
 
 /// The files of a table.
@@ -154,7 +156,7 @@ impl ManyFiles {
             let stored = as_stored(&self.schema, &member.held, format);
             let read = match member.held.structs.get() {
                 Some(structs) => structs.read(&stored),
-                None => stored,
+                None => set.named_as_in_files(stored),
             };
             match alike.iter_mut().find(|(schema, _)| *schema == read) {
                 Some((_, members)) => members.push(member),
@@ -215,6 +217,10 @@ impl ManyFiles {
             let values = member.values.iter().zip(&types);
             let values = values.map(|(value, data_type)| typed(value.as_deref(), data_type));
             let file = PartitionedFile::new_from_meta(member.held.object()?);
+            let file = match selected_rows(&member.held)? {
+                Some(rows) => file.with_extension(ParquetRowSelection::new(rows)),
+                None => file,
+            };
             Ok(file.with_partition_values(values.collect::<Result<_>>()?))
         };
         let files = members.iter().map(|member| file(member)).collect::<Result<Vec<_>>>()?;
@@ -224,9 +230,8 @@ impl ManyFiles {
         let groups = files.chunks(each).map(|files| FileGroup::new(files.to_vec())).collect();
         let mut config = FileScanConfigBuilder::new(ObjectStoreUrl::parse(STORE)?, source)
             .with_file_groups(groups);
-        let rows = members
-            .iter()
-            .try_fold(0_usize, |sum, member| sum.checked_add(*member.held.rows.get()?));
+        let rows =
+            members.iter().try_fold(0_usize, |sum, member| sum.checked_add(rows_of(&member.held)?));
         if let Some(rows) = rows {
             let claimed = Statistics::new_unknown(read);
             config = config.with_statistics(claimed.with_num_rows(Precision::Inexact(rows)));
@@ -247,7 +252,10 @@ fn split(columns: &SchemaRef, own: usize) -> TableSchema {
 
 /// The value of a column for all rows of a file. A text that its type cannot hold becomes NULL, as
 /// in a cell.
-fn typed(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue> {
+///
+/// # Errors
+/// DataFusion's, for a type that no text is cast to.
+pub(super) fn typed(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue> {
     let lenient = CastOptions { safe: true, ..CastOptions::default() };
     let text: Arc<dyn Array> = Arc::new(StringArray::from(vec![value]));
     ScalarValue::try_from_array(&cast_with_options(&text, data_type, &lenient)?, 0)

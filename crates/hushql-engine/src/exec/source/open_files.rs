@@ -37,7 +37,8 @@ use futures::stream::{self, BoxStream};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-pub(super) use super::file_stamp::Stamp;
+use super::delta::FileLayout;
+use super::file_stamp::Stamp;
 use super::location::ObjectVersion;
 use super::remote::Object;
 use super::struct_columns::StructColumns;
@@ -73,6 +74,8 @@ pub(super) struct OpenFile {
     pub(super) keys: OnceLock<Vec<String>>,
     /// The columns of a file in which some are structs or keys.
     pub(super) structs: OnceLock<StructColumns>,
+    /// How a file of a table of Delta Lake is read.
+    pub(super) layout: OnceLock<FileLayout>,
     /// The number of rows in the footer of a Parquet file, after it was read.
     pub(super) rows: OnceLock<usize>,
     /// The number of bytes read so far; bytes that were read twice count twice.
@@ -124,6 +127,7 @@ impl OpenFile {
     fn new(number: u64, kept: ByteSource, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (stored, structs, keys) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let layout = OnceLock::new();
         let read = AtomicU64::new(0);
         let (path, failed) = (None, AtomicBool::new(false));
         Self {
@@ -136,6 +140,7 @@ impl OpenFile {
             stored,
             keys,
             structs,
+            layout,
             rows,
             read,
             failed,

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
@@ -54,9 +55,10 @@ enum Shipped {
 }
 
 /// Whether another process that sees the same folders and stores can read a table: true for Parquet
-/// and Arrow.
+/// and Arrow. The rows that a log of Delta Lake deletes from a file do not travel with a plan.
 pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
     match &table.source {
+        source if source.version().is_some() => false,
         Source::File { format, .. } => match format {
             FileFormat::Parquet | FileFormat::Arrow => true,
             FileFormat::Csv | FileFormat::Json | FileFormat::Sqlite => false,
@@ -66,8 +68,8 @@ pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
 }
 
 impl HeldFiles {
-    /// The files that a scan reads; `None` if it reads anything else, or if the path of a file is
-    /// unknown.
+    /// The files that a scan reads; `None` if it reads anything else, if it leaves out deleted rows
+    /// of a file, or if the path of a file is unknown.
     pub(crate) fn shipped(&self, scan: &Arc<dyn ExecutionPlan>) -> Option<Vec<ShippedFile>> {
         let source = scan.downcast_ref::<DataSourceExec>()?;
         let files = source.data_source().downcast_ref::<FileScanConfig>()?;
@@ -76,6 +78,9 @@ impl HeldFiles {
         }
         let mut shipped: Vec<ShippedFile> = Vec::new();
         for file in files.file_groups.iter().flat_map(|group| group.files()) {
+            if file.extension::<ParquetRowSelection>().is_some() {
+                return None;
+            }
             let held = self.numbered(&file.object_meta.location)?;
             let file = described(&held)?;
             if !shipped.contains(&file) {

@@ -78,7 +78,10 @@ pub(super) fn as_declared(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let stored = scan.schema();
     let both = stored.fields().iter().zip(declared.fields());
-    if both.clone().all(|(stored, declared)| stored.data_type() == declared.data_type()) {
+    let is_same = |(stored, declared): (&Arc<Field>, &Arc<Field>)| {
+        stored.data_type() == declared.data_type() && stored.name() == declared.name()
+    };
+    if both.clone().all(is_same) {
         return Ok(scan);
     }
     let mut columns = Vec::with_capacity(stored.fields().len());

@@ -116,6 +116,18 @@ impl ExternalTable {
         Self::new(name.into(), "ARROW", path.as_ref())
     }
 
+    /// A folder with a table of Delta Lake, in its newest version.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::ExternalTable;
+    ///
+    /// let visits = ExternalTable::delta("visits", "lake/visits");
+    /// ```
+    pub fn delta(name: impl Into<String>, folder: impl AsRef<Path>) -> Self {
+        Self::new(name.into(), "DELTA", folder.as_ref())
+    }
+
     /// A table of an SQLite file. Without [`ExternalTable::of_table`], it is the one of the same
     /// name.
     ///

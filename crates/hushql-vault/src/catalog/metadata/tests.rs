@@ -182,11 +182,22 @@ fn json_is_read_back_and_read_strictly() {
         panic!("it has a fingerprint");
     };
     let last = table.columns.last().unwrap().name.clone();
-    *files =
-        Some(Box::new(Files { pattern: Some("*.csv".to_owned()), partitioned_by: vec![last] }));
+    *files = Some(Box::new(Files {
+        pattern: Some("*.csv".to_owned()),
+        partitioned_by: vec![last],
+        version: None,
+    }));
     fingerprint.files = Some("11".repeat(32));
     let of_many = serde_json::to_string(&many).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&of_many).unwrap(), many);
+    assert!(!of_many.contains("\"version\"") && many.source.version().is_none());
+    let mut of_log = many.clone();
+    if let Source::File { files: Some(files), .. } = &mut of_log.source {
+        files.version = Some(LakeVersion { number: 7, columns: vec!["id".to_owned()] });
+    }
+    let text_of_log = serde_json::to_string(&of_log).unwrap();
+    assert_eq!(serde_json::from_str::<Table>(&text_of_log).unwrap(), of_log);
+    assert_eq!(of_log.source.version().map(|version| version.number), Some(7));
     assert_eq!(many.file_columns().len(), table.columns.len() - 1);
     // An unknown field could declare a protection that this version would not enforce.
     let more = text.replacen('{', "{\"via\":\"customer\",", 1);

@@ -65,6 +65,12 @@ fn again(table: &Table) -> String {
     let declare = format!("ALTER TABLE {name} SET PRIVACY UNIT {unit}");
     let refresh = format!("ALTER TABLE {name} REFRESH");
     match &table.source {
+        // A refresh takes the newest version of a log.
+        source if source.version().is_some() => {
+            format!(
+                "ask the owner to declare them again: {refresh} takes the newest version, or to put back the files that were declared, and then {declare}"
+            )
+        }
         // A refresh accepts no other files than the verified ones.
         Source::File { fingerprint: Some(_), .. } => format!(
             "ask the owner to declare them again: {declare}, or to put back the files that were declared, and then {refresh}"
