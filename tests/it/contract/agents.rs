@@ -1,5 +1,6 @@
 //! `hushql mcp` and `hushql serve --mcp`: what a language model may do, and what it never gets.
 
+#![allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 #![cfg(feature = "mcp")]
 
 use std::io::{BufRead, BufReader, Read, Write};

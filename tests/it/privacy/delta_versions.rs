@@ -3,6 +3,8 @@
 //!
 //! The logs are written by hand, as Spark writes them, and the files by Arrow.
 
+#![allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
+
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -433,7 +435,7 @@ async fn deleted_rows_of_a_file_are_not_read() {
     let deleted: Vec<u16> = [0, 1, 49, 50, 120].into_iter().chain(150..200).collect();
     cut["add"]["deletionVector"] = vector(&deleted);
     let created = [protocol(&["deletionVectors"]), metadata(COLUMNS, &[], json!({}))];
-    lake.commit(&[created.as_slice(), &[whole.clone()]].concat());
+    lake.commit(&[created.as_slice(), std::slice::from_ref(&whole)].concat());
     lake.commit(&[remove(&whole), cut.clone()]);
     let kept: Vec<i64> =
         ids.iter().copied().filter(|id| deleted.iter().all(|row| i64::from(*row) != *id)).collect();

@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn every_kind_of_part_is_read() {
         let list = (1, 3, false, shorts(&[3, 4, 7]));
-        let read = Reader(&vector(&[list.clone()])).vector(3).unwrap();
+        let read = Reader(&vector(std::slice::from_ref(&list))).vector(3).unwrap();
         assert_eq!(read, [3, 4, 7].map(|row| PLACE | 1 << 16 | row));
         let runs = (2, 5, true, shorts(&[2, 0, 1, 10, 2]));
         let read = Reader(&vector(&[list.clone(), runs.clone()])).vector(8).unwrap();
