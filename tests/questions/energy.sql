@@ -4,7 +4,7 @@
 -- readings(household_id, at, kwh)
 -- faults(household_id, reported, fixed, kind)
 -- tariffs(name, price)                                                              public
--- score: useful 17, advice 0, refused 0, not yet 3
+-- score: useful 19, advice 0, refused 0, not yet 1
 
 -- 1. How much power is used in each month?
 -- wanted: useful
@@ -70,7 +70,7 @@ SELECT AVG(area) FROM households;
 
 -- 13. How many hours does it take to fix a fault?
 -- wanted: useful
--- now: not yet, refused HQ006
+-- now: useful
 -- plain: SELECT AVG(CAST(CAST(fixed AS BIGINT) - CAST(reported AS BIGINT) AS DOUBLE)) / 3600000000 AS hours FROM faults WHERE fixed IS NOT NULL;
 SELECT AVG(EXTRACT(EPOCH FROM fixed - reported)) / 3600 AS hours FROM faults WHERE fixed IS NOT NULL;
 
@@ -88,7 +88,7 @@ SELECT WEEK(reported) AS week, COUNT(*) AS n FROM faults GROUP BY WEEK(reported)
 
 -- 16. How many faults were open for more than 30 days at the end of the year?
 -- wanted: useful
--- now: not yet, refused HQ025
+-- now: useful
 -- plain: SELECT COUNT(*) FROM faults WHERE fixed IS NULL AND reported < TIMESTAMP '2025-12-01';
 SELECT COUNT(*) FROM faults WHERE fixed IS NULL AND reported < DATE '2025-12-31' - 30;
 

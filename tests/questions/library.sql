@@ -4,7 +4,7 @@
 -- borrowings(id, member_id, book_id, out_on, due_on, back_on)
 -- fines(member_id, paid_on, amount)
 -- books(id, title, genre, language, published, pages)                               public
--- score: useful 18, advice 0, refused 0, not yet 2
+-- score: useful 19, advice 0, refused 0, not yet 1
 
 -- 1. How often is each genre borrowed?
 -- wanted: useful
@@ -33,7 +33,7 @@ SELECT COUNT(*) FROM borrowings WHERE back_on > due_on OR (back_on IS NULL AND d
 
 -- 6. How many days is a book away?
 -- wanted: useful
--- now: not yet, drowned
+-- now: useful
 -- plain: SELECT AVG(CAST(back_on - CAST(out_on AS DATE) AS DOUBLE)) AS days FROM borrowings;
 SELECT AVG(back_on - CAST(out_on AS DATE)) AS days FROM borrowings;
 

@@ -3,7 +3,7 @@
 -- clients(id, born, income, region, job, email)
 -- loans(id, client_id, start_date, term, amount, rate, purpose, status)
 -- payments(loan_id, due_on, paid_on, amount)
--- score: useful 15, advice 0, refused 1, not yet 4
+-- score: useful 18, advice 0, refused 1, not yet 1
 
 -- 1. How much was lent for what?
 -- wanted: useful
@@ -38,13 +38,13 @@ SELECT AVG(CASE WHEN paid_on > due_on THEN 1.0 ELSE 0.0 END) AS late FROM paymen
 
 -- 7. How many days are late payments late?
 -- wanted: useful
--- now: not yet, drowned
+-- now: useful
 -- plain: SELECT AVG(CAST(paid_on - due_on AS DOUBLE)) AS days FROM payments WHERE paid_on > due_on;
 SELECT AVG(DATEDIFF('day', due_on, paid_on)) AS days FROM payments WHERE paid_on > due_on;
 
 -- 8. How many loans end in 2026?
 -- wanted: useful
--- now: not yet, refused HQ025
+-- now: useful
 -- plain: SELECT COUNT(*) FROM loans WHERE date_part('year', start_date) * 12 + date_part('month', start_date) - 1 + term BETWEEN 24312 AND 24323;
 SELECT COUNT(*) FROM loans WHERE start_date + term * INTERVAL '1 month' BETWEEN '2026-01-01' AND '2026-12-31';
 
@@ -60,7 +60,7 @@ SELECT c.job, SUM(l.amount) AS lent FROM clients c JOIN loans l ON l.client_id =
 
 -- 11. The quartiles of income.
 -- wanted: useful
--- now: not yet, refused HQ004
+-- now: useful
 -- plain: SELECT approx_percentile_cont(income, 0.25) AS q1, approx_percentile_cont(income, 0.5) AS q2, approx_percentile_cont(income, 0.75) AS q3 FROM clients;
 SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY income) AS q1, percentile_disc(0.5) WITHIN GROUP (ORDER BY income) AS q2, percentile_disc(0.75) WITHIN GROUP (ORDER BY income) AS q3 FROM clients;
 

@@ -4,7 +4,7 @@
 -- marks(pupil_id, subject, given_on, mark)
 -- missed(pupil_id, day, hours, excused)
 -- schools(id, name, town, kind)                                                     public
--- score: useful 18, advice 0, refused 1, not yet 1
+-- score: useful 19, advice 0, refused 1, not yet 0
 
 -- 1. How many pupils does each kind of school have?
 -- wanted: useful
@@ -81,7 +81,7 @@ SELECT p.gender, AVG(m.mark) AS average FROM pupils p, marks m WHERE m.pupil_id 
 
 -- 15. How old are the pupils of each grade?
 -- wanted: useful
--- now: not yet, drowned
+-- now: useful
 -- plain: SELECT grade, AVG(2025 - date_part('year', born) - CASE WHEN to_char(born, '%m-%d') > '09-01' THEN 1 ELSE 0 END) AS age FROM pupils GROUP BY grade ORDER BY grade;
 SELECT grade, AVG(EXTRACT(YEAR FROM AGE(DATE '2025-09-01', born))) AS age FROM pupils GROUP BY grade ORDER BY grade;
 

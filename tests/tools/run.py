@@ -175,7 +175,7 @@ def compared(name: str, here: list[dict], there: list[dict]) -> tuple[list[str],
 
 def table(rows: list[tuple[str, str, list[str], list[str], list[str]]]) -> str:
     """docs/tools.md."""
-    lines = [(HERE / "head.md").read_text()]
+    lines = [(HERE / "head.txt").read_text()]
     lines.append("| tool | version | what works | what is refused, and why | what does not work yet | settings |")
     lines.append("|---|---|---|---|---|---|")
     for name, version, works, refused, wrong in rows:

@@ -58,8 +58,8 @@ pub(super) async fn walk(
         let _ = fs::remove_file(&plan.vault);
     }
     match result? {
-        Step::Done => Ok(0),
-        Step::Left => {
+        WalkStep::Done => Ok(0),
+        WalkStep::Left => {
             printer.note(&format!(
                 "\nleft; what was declared is in {}, and the same command goes on from there",
                 plan.vault.display()
@@ -105,7 +105,7 @@ async fn suggested(session: &Session, table: &str, begins: &str) -> Result<Optio
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum WalkStep {
     Done,
     Left,
 }
@@ -115,7 +115,7 @@ macro_rules! typed {
     ($asked:expr) => {
         match $asked? {
             Typed::Line(line) => line,
-            Typed::Left => return Ok(Step::Left),
+            Typed::Left => return Ok(WalkStep::Left),
         }
     };
 }
@@ -137,7 +137,7 @@ impl Walk<'_> {
         lines_of(&self.owner(), "SHOW TABLES", 0).await.is_ok_and(|tables| tables.is_empty())
     }
 
-    async fn all(&mut self, is_new: bool) -> Result<Step, Failure> {
+    async fn all(&mut self, is_new: bool) -> Result<WalkStep, Failure> {
         let vault = self.plan.vault.display();
         let made = if is_new { "A new vault" } else { "The vault" };
         self.printer.note(&format!(
@@ -146,12 +146,12 @@ impl Walk<'_> {
              All suggestions follow from names and types: no row is shown."
         ));
         for source in &self.plan.data {
-            if self.table(source).await? == Step::Left {
-                return Ok(Step::Left);
+            if self.table(source).await? == WalkStep::Left {
+                return Ok(WalkStep::Left);
             }
         }
         self.go_on().await?;
-        Ok(Step::Done)
+        Ok(WalkStep::Done)
     }
 
     /// Runs a statement of the owner, and shows it. What it says is not shown: it may say what the
@@ -161,7 +161,7 @@ impl Walk<'_> {
         self.owner().execute(statement).await.map(drop)
     }
 
-    async fn table(&mut self, source: &DataSource) -> Result<Step, Failure> {
+    async fn table(&mut self, source: &DataSource) -> Result<WalkStep, Failure> {
         self.printer.note(&format!("\n{}", source.written));
         self.run(&source.create).await?;
         let columns = described(&self.owner(), &source.table).await?;
@@ -174,11 +174,11 @@ impl Walk<'_> {
                 "    All columns are texts: numbers and dates that are written otherwise need an option,\n    see docs/formats.md.",
             );
         }
-        if self.unit(source, &columns).await? == Step::Left
-            || self.domains(source).await? == Step::Left
-            || self.budget(source).await? == Step::Left
+        if self.unit(source, &columns).await? == WalkStep::Left
+            || self.domains(source).await? == WalkStep::Left
+            || self.budget(source).await? == WalkStep::Left
         {
-            return Ok(Step::Left);
+            return Ok(WalkStep::Left);
         }
         self.question(source).await
     }
@@ -188,10 +188,10 @@ impl Walk<'_> {
         &mut self,
         source: &DataSource,
         columns: &[ShownColumn],
-    ) -> Result<Step, Failure> {
+    ) -> Result<WalkStep, Failure> {
         if self.privacy_of(&source.table).await?.is_some_and(|text| !text.starts_with("undeclared"))
         {
-            return Ok(Step::Done);
+            return Ok(WalkStep::Done);
         }
         let drafted = suggested_unit(&self.owner(), &source.table).await?;
         loop {
@@ -217,14 +217,14 @@ impl Walk<'_> {
                 UnitAnswer::Row => format!("ALTER TABLE {table} SET PRIVACY UNIT ROW"),
                 UnitAnswer::Clause(clause) => {
                     let rows = match self.rows()? {
-                        Typed::Left => return Ok(Step::Left),
+                        Typed::Left => return Ok(WalkStep::Left),
                         Typed::Line(rows) => rows,
                     };
                     format!("ALTER TABLE {table} SET PRIVACY UNIT {clause}{rows}")
                 }
             };
             match self.run(&statement).await {
-                Ok(()) => return Ok(Step::Done),
+                Ok(()) => return Ok(WalkStep::Done),
                 Err(_) if self.begun.unit.is_some() => {
                     return Err(Failure::Usage(self.for_the_owner(&statement)));
                 }
@@ -262,9 +262,9 @@ impl Walk<'_> {
     }
 
     /// What each column may hold.
-    async fn domains(&mut self, source: &DataSource) -> Result<Step, Failure> {
+    async fn domains(&mut self, source: &DataSource) -> Result<WalkStep, Failure> {
         if !self.is_private(&source.table).await? {
-            return Ok(Step::Done);
+            return Ok(WalkStep::Done);
         }
         let open: Vec<ShownColumn> = described(&self.owner(), &source.table)
             .await?
@@ -279,14 +279,18 @@ impl Walk<'_> {
             );
         }
         for column in open {
-            if self.domain(source, &column).await? == Step::Left {
-                return Ok(Step::Left);
+            if self.domain(source, &column).await? == WalkStep::Left {
+                return Ok(WalkStep::Left);
             }
         }
-        Ok(Step::Done)
+        Ok(WalkStep::Done)
     }
 
-    async fn domain(&mut self, source: &DataSource, column: &ShownColumn) -> Result<Step, Failure> {
+    async fn domain(
+        &mut self,
+        source: &DataSource,
+        column: &ShownColumn,
+    ) -> Result<WalkStep, Failure> {
         let head = format!(
             "ALTER TABLE {} ALTER COLUMN {} SET PRIVACY DOMAIN ",
             quoted(&source.table),
@@ -298,7 +302,7 @@ impl Walk<'_> {
             self.printer.note(&format!("{}, {}", column.name, kind.asks()));
             let typed = typed!(self.asking.line(Some(drafted.as_deref().unwrap_or("skip"))));
             if typed.is_empty() || typed.eq_ignore_ascii_case("skip") {
-                return Ok(Step::Done);
+                return Ok(WalkStep::Done);
             }
             let clause = match typed::domain(kind, &typed) {
                 Ok(clause) => clause,
@@ -309,17 +313,17 @@ impl Walk<'_> {
             };
             // A domain is checked against the type alone, so its errors can be shown.
             match self.run(&format!("{head}{clause}")).await {
-                Ok(()) => return Ok(Step::Done),
+                Ok(()) => return Ok(WalkStep::Done),
                 Err(error) => self.again(&Failure::from(error).text())?,
             }
         }
     }
 
     /// How much may ever be learned about one person.
-    async fn budget(&mut self, source: &DataSource) -> Result<Step, Failure> {
+    async fn budget(&mut self, source: &DataSource) -> Result<WalkStep, Failure> {
         let drafted = suggested(&self.owner(), &source.table, "CREATE PRIVACY BUDGET ").await?;
         let Some(named) = drafted.as_deref().and_then(|rest| rest.rsplit_once(" LIMIT ")) else {
-            return Ok(Step::Done);
+            return Ok(WalkStep::Done);
         };
         loop {
             self.printer.note(
@@ -339,14 +343,14 @@ impl Walk<'_> {
                 named.0
             );
             match self.run(&statement).await {
-                Ok(()) => return Ok(Step::Done),
+                Ok(()) => return Ok(WalkStep::Done),
                 Err(error) => self.again(&Failure::from(error).text())?,
             }
         }
     }
 
     /// The first question, and its answer.
-    async fn question(&mut self, source: &DataSource) -> Result<Step, Failure> {
+    async fn question(&mut self, source: &DataSource) -> Result<WalkStep, Failure> {
         let table = quoted(&source.table);
         let columns = described(&self.owner(), &source.table).await?;
         let key = columns.iter().find(|column| !column.role.is_empty() && column.role != "cells");
@@ -365,11 +369,11 @@ impl Walk<'_> {
         self.printer.note(&format!("  {question};"));
         let typed = typed!(self.asking.line(Some("yes")));
         if !["y", "yes"].contains(&typed.to_lowercase().as_str()) {
-            return Ok(Step::Done);
+            return Ok(WalkStep::Done);
         }
         let answer = self.engine.analyst(ANALYST)?.execute(&question).await?;
         self.printer.output(&answer)?;
-        Ok(Step::Done)
+        Ok(WalkStep::Done)
     }
 
     /// What to type next.

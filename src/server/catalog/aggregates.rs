@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::compile::Aggregate;
-use super::datum::{Datum, Unanswered};
+use super::datum::{Datum, Row, Unanswered};
 use super::node::{Env, Node};
-use super::order::{Row, by};
+use super::order::by;
 
 /// The groups of rows, each with its first row. Without keys, all rows are one group.
 pub(super) fn grouped(

@@ -11,6 +11,9 @@ use super::super::binary::elements;
 use super::super::types;
 use super::super::types::kinds;
 
+/// A row.
+pub(super) type Row = Vec<Datum>;
+
 /// A type of PostgreSQL, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CatalogType(pub(super) u32);

@@ -3,11 +3,8 @@
 use std::cmp::Ordering;
 
 use super::compile::Sort;
-use super::datum::{Datum, Unanswered};
+use super::datum::{Row, Unanswered};
 use super::node::Env;
-
-/// A row.
-pub(super) type Row = Vec<Datum>;
 
 /// Sorts rows by nodes over them.
 pub(super) fn sort(rows: &mut Vec<Row>, order: &[Sort], env: &Env<'_>) -> Result<(), Unanswered> {

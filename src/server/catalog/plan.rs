@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::aggregates::{aggregated, grouped};
 use super::compile::{Aggregate, Extra, NamedColumns, Sort, Window};
-use super::datum::{Datum, Unanswered};
+use super::datum::{Datum, Row, Unanswered};
 use super::node::{Comparison, Env, Node, SubqueryRows};
-use super::order::{Row, by, sort};
+use super::order::{by, sort};
 use super::set_functions;
 
 /// The most values in the rows of a join, and the most rounds of a recursion.

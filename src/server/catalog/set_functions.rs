@@ -6,10 +6,10 @@
 //! unnest('{a,b}')   →   a, b          generate_series(1, 3)   →   1, 2, 3
 //! ```
 
-use super::datum::{CatalogType, Datum, Unanswered};
+use super::datum::{CatalogType, Datum, Row, Unanswered};
 use super::functions;
 use super::node::Env;
-use super::order::Row;
+
 use super::relations;
 use super::rows;
 

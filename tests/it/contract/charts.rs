@@ -31,7 +31,9 @@ fn a_chart_fits_every_width() {
             lines.contains("2025-01-01") && lines.contains(if is_ascii { '*' } else { '●' }),
             "{lines}"
         );
-        for line in bars.lines().chain(lines.lines()) {
+        // Notes have the width that they need.
+        let drawn = |line: &&str| !line.contains("exceeds half of it");
+        for line in bars.lines().chain(lines.lines()).filter(drawn) {
             assert!(
                 line.trim_end_matches('\r').chars().count() <= usize::from(width),
                 "{width}: {line}"

@@ -446,16 +446,15 @@ fn cursors_page_through_one_answer() {
         ["DECLARE CURSOR"]
     );
     assert_eq!(texts(&lab.query("FETCH FORWARD 1 FROM c")), [["Oslo", "1"]]);
-    // What is refused does not move it.
+    assert_eq!(texts(&lab.query("FETCH ALL FROM c")), [["Rome", "2"]]);
+    assert_eq!(lab.query("FETCH 1 FROM c").tags(), ["FETCH 0"]);
+    // What is refused ends the transaction, as in PostgreSQL.
     lab.parse("", "FETCH ALL FROM c", &[]);
     lab.bind("", "", &[], &[1]);
     lab.execute("", 0);
     assert_eq!(error_code(&lab.sync()).as_deref(), Some("0A000"));
-    lab.query("BEGIN");
-    assert_eq!(texts(&lab.query("FETCH ALL FROM c")), [["Rome", "2"]]);
-    assert_eq!(lab.query("FETCH 1 FROM c").tags(), ["FETCH 0"]);
-    assert_eq!(lab.query("CLOSE c").tags(), ["CLOSE CURSOR"]);
-    lab.query("COMMIT");
+    assert_eq!(error_code(&lab.query("CLOSE c")).as_deref(), Some("25P02"));
+    assert_eq!(lab.query("COMMIT").tags(), ["ROLLBACK"]);
     assert_eq!(served.study.spent().0, 1);
 }
 

@@ -127,7 +127,10 @@ async fn values_are_read_as_they_are_declared() {
         row[0].split(['|', '│']).map(str::trim).filter(|c| !c.is_empty()).collect();
     assert_eq!(cells, ["4", "7", "2", "1", "a", "z"], "{answer}");
     let refused = why(&owner, "ALTER TABLE t SET STRICT").await;
-    assert!(refused.contains("t is STRICT") && refused.contains("`A7` in row 2"), "{refused}");
+    assert!(
+        refused.contains("t shall be STRICT") && refused.contains("`A7` in row 2"),
+        "{refused}"
+    );
 }
 
 /// The bytes of the file are held. What is beside it and not in it is refused, and so is what

@@ -185,7 +185,7 @@ async fn a_double_names_people_by_whole_numbers() {
             assert!(told.contains(&lost), "{told}");
         }
         let refused = why(&owner, "ALTER TABLE t SET STRICT").await;
-        assert!(refused.contains("t is STRICT") && refused.contains(&lost), "{refused}");
+        assert!(refused.contains("t shall be STRICT") && refused.contains(&lost), "{refused}");
     }
     // Whoever writes BIGINT gets it, and rows in memory keep their type.
     let engine = Engine::in_memory().unwrap();
