@@ -1,7 +1,7 @@
 //! Values of the catalog in PostgreSQL's binary format.
 //!
-//! In: the number of a type, and the text of a value. Out: its bytes; `None` if the text is no value
-//! of the type.
+//! In: the number of a type, and the text of a value. Out: its bytes; `None` if the text is no
+//! value of the type.
 //!
 //! ```text
 //! oid "20"   →   00 00 00 14          name[] "{a}"   →   one dimension, of name, one element

@@ -61,8 +61,8 @@ pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
     }
 }
 
-/// The keys under which the field of a text says which type of PostgreSQL its values have, and which
-/// column of which table it is.
+/// The keys under which the field of a text says which type of PostgreSQL its values have, and
+/// which column of which table it is.
 const TYPE: &str = "hushql.type";
 const TABLE: &str = "hushql.table";
 const COLUMN: &str = "hushql.column";

@@ -126,8 +126,8 @@ impl Reply {
         });
     }
 
-    /// The server is ready for the next statement: `I` outside of a transaction, `T` within one, `E`
-    /// within one that has failed.
+    /// The server is ready for the next statement: `I` outside of a transaction, `T` within one,
+    /// `E` within one that has failed.
     pub(super) fn ready(&mut self, state: u8) {
         self.message(b'Z', |to| to.push(state));
     }

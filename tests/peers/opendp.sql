@@ -154,7 +154,7 @@ SELECT AVG(COALESCE(hours, 20)) FROM labour;
 -- A group of NULL filled
 SELECT COALESCE(status, 0) AS s, COUNT(*) FROM labour GROUP BY COALESCE(status, 0);
 
--- NaN that is none
+-- NaN that is not a number
 SELECT COUNT(*) FILTER (WHERE NOT isnan(usual)) FROM labour;
 
 -- A group of truth values: is NULL

@@ -1,8 +1,8 @@
 //! How the cost of OPTIONS is divided among the bare aggregates of a SELECT.
 //!
-//! In: the releases that OPTIONS implied, and OPTIONS. Out: the share of each in its parameters, and
-//! the settings for groups. An aggregate with `epsilon => e` costs e, and the choice of groups costs
-//! `group_selection_epsilon`; the others share what is left.
+//! In: the releases that OPTIONS implied, and OPTIONS. Out: the share of each in its parameters,
+//! and the settings for groups. An aggregate with `epsilon => e` costs e, and the choice of groups
+//! costs `group_selection_epsilon`; the others share what is left.
 //!
 //! ```text
 //! OPTIONS(epsilon=1) COUNT(*, epsilon => 0.4), SUM(x), AVG(x)      0.4, 0.3 and 0.3

@@ -1,7 +1,7 @@
 //! Which files a table has, where its location is a folder.
 //!
-//! In: a declaration. Out: [`Files`], as the catalog stores them: how the files are found, and never
-//! their names.
+//! In: a declaration. Out: [`Files`], as the catalog stores them: how the files are found, and
+//! never their names.
 
 use serde::{Deserialize, Serialize};
 

@@ -45,7 +45,7 @@ impl RowsOf {
             match (&table.source, table.is_public()) {
                 // A changed file is refused, so it needs no entry.
                 (Source::File { fingerprint: Some(_), .. }, false) => {}
-                // So it is as one of a version of a log, of which each has another hash.
+                // So it is as one of a version of a log, and each of them has another hash.
                 (source @ Source::File { fingerprint: Some(held), .. }, true)
                     if source.version().is_some() =>
                 {
