@@ -747,7 +747,10 @@ async fn neighbours_look_alike() {
                 let look = match session.execute(&sql).await {
                     Ok(Output::Answer(answer)) => {
                         let receipt = answer.receipt().unwrap().to_string();
-                        let notes = answer.notes().join("\n");
+                        // Whether a number is mostly noise follows from what was released.
+                        let notes = answer.notes().iter();
+                        let notes = notes.filter(|note| !note.contains("exceeds half of it"));
+                        let notes = notes.cloned().collect::<Vec<_>>().join("\n");
                         if !sql.contains("k,") {
                             assert!(answer.batches().iter().all(|b| b.num_rows() <= 4), "{sql}");
                         }

@@ -85,7 +85,9 @@ mod tests {
         }
         let ask = "SELECT g, LAPLACE(eps=1) COUNT(*) AS n FROM t GROUP BY g";
         let answer = engine.analyst("lab").unwrap().query(ask).await.unwrap();
-        answer.notes().to_vec()
+        // Noise that drowns a number is another note.
+        let of_keys = |note: &&String| !note.contains("exceeds half of it");
+        answer.notes().iter().filter(of_keys).cloned().collect()
     }
 
     #[tokio::test]

@@ -57,7 +57,7 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
                 *expr = other;
             }
         }
-        if let Some(call) = calendar_call(expr).or_else(|| without_pattern(expr)) {
+        if let Some(call) = without_pattern(expr).or_else(|| calendar_call(expr)) {
             *expr = call;
         }
         if let Some(power) = power::power(expr) {
