@@ -270,7 +270,7 @@ mod tests {
             "DATE_TRUNC('hour', x) + INTERVAL '5 minutes' * FLOOR(EXTRACT(MINUTE FROM x) / 10)",
             "DATE_TRUNC('day', x) + INTERVAL '5 minutes' * FLOOR(EXTRACT(MINUTE FROM x) / 5)",
         ] {
-            assert_eq!(tree(other), format!("SELECT {other} FROM t"));
+            assert!(!tree(other).contains("date_bin"), "{other}");
         }
     }
 }
