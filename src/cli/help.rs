@@ -48,7 +48,7 @@ const TRIES: [(&str, &str); 6] = [
     ("SELECT sex, LAPLACE(eps=1) AVG(age) AS age FROM adult GROUP BY sex;", "numbers with a ±"),
     ("SELECT ARGMAX EXPONENTIAL(eps=1) product FROM orders GROUP BY product;", "a choice"),
     ("EXPLAIN PRIVACY SELECT LAPLACE(eps=1) SUM(price) FROM orders;", "its cost, before paying"),
-    ("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders;", "refused, with a remedy"),
+    ("SELECT age FROM adult;", "refused, with a remedy"),
     ("SHOW PRIVACY BUDGET;", "what is left"),
 ];
 

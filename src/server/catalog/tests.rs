@@ -143,7 +143,7 @@ fn dbeaver_reads_its_tree() {
         ("SELECT * FROM pg_catalog.pg_settings WHERE name = 'max_index_keys'", Some("max_index_keys|32|")),
         ("SELECT 1 FROM pg_catalog.pg_enum WHERE 1<>1 LIMIT 1", None),
         ("SELECT p.oid AS poid, p.* FROM pg_catalog.pg_proc p WHERE p.pronamespace = 2200 ORDER BY p.proname", None),
-        ("SELECT * FROM information_schema.table_privileges WHERE table_catalog = 'hushql' AND grantee = 'lab'", None),
+        ("SELECT * FROM information_schema.table_privileges WHERE table_catalog = 'hushql' AND grantee = 'lab'", Some("owner|lab|hushql|public|adult|SELECT")),
     ] {
         let found = rows(sql);
         match some {
