@@ -753,7 +753,7 @@ fn files_of_several_tables_are_refused() {
     put(&study.path("noise/a.parquet"), "noise");
     let create = "CREATE EXTERNAL TABLE t STORED AS CSV";
     for (sql, words) in [
-        (format!("{create} LOCATION 'header'"), ["`header` is not one table", "another header"]),
+        (format!("{create} LOCATION 'header'"), ["`header` is not one table", "other columns"]),
         (format!("{create} LOCATION 'width' OPTIONS ('has_header' 'false')"), ["not one table", "columns"]),
         (format!("{create} LOCATION 'keys'"), ["write PARTITIONED BY (who)", "before LOCATION"]),
         (format!("{create} PARTITIONED BY (who, day) LOCATION 'keys'"), ["PARTITIONED BY (day)", "below a folder `day=…`"]),

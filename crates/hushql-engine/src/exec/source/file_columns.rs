@@ -296,7 +296,7 @@ pub(super) fn common_columns(
             let known = cells.get_or_insert_with(|| first.clone());
             let is_same = if format.header { *known == first } else { known.len() == first.len() };
             if !is_same {
-                let differ = "one of its files has another header than the others";
+                let differ = "one of its files has other columns than the others";
                 return Err(other(differ.to_owned()));
             }
             let over_lines = Sample::first(held, format).map_err(read)?.over_lines;
