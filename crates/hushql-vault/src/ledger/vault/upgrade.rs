@@ -1,8 +1,8 @@
 //! Upgrades a vault to the present format.
 //!
-//! In: a vault of this or another format. Out: the vault, opened, in the present format. Format 1
-//! is the first one, so there is no older format to convert. A vault of any other format is refused
-//! and stays unchanged.
+//! In: a vault of this or another format. Out: the vault, opened, in the present format. No
+//! released program made an older format, so there is none to convert. A vault of any other format
+//! is refused and stays unchanged.
 //!
 //! A change of the tables must raise [`VERSION`](crate::ledger::format_version::VERSION), and read
 //! the tables of the earlier format here.
