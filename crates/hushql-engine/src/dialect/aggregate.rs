@@ -44,7 +44,7 @@ pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
 }
 
 /// What stands between the parentheses of a call, up to the first comma outside of others. `x` if
-/// the text is no call.
+/// the text is not a call.
 pub(crate) fn argument_of(call: &str) -> &str {
     let Some((_, inside)) = call.split_once('(') else { return "x" };
     let mut open = 0_usize;

@@ -310,8 +310,8 @@ mod tests {
         }
     }
 
-    /// A line with another number of cells than the header is no row, also if it has as many as
-    /// remain.
+    /// A line whose number of cells differs from the header's is skipped, even if the columns that
+    /// remain have as many.
     #[test]
     fn cells_of_keys_are_left_out() {
         let header = csv::ByteRecord::from(vec!["id", "year", "n"]);

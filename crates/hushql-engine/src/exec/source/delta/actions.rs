@@ -114,7 +114,7 @@ pub(super) struct Sidecar {
 /// Reads the lines of a text; `shown` names it for the owner.
 ///
 /// # Errors
-/// A sentence for the owner, with the first line that is no action.
+/// A sentence for the owner, with the first line that is not an action.
 pub(super) fn read_actions(text: &[u8], shown: &str) -> io::Result<Vec<Actions>> {
     let mut actions = Vec::new();
     for (i, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -123,7 +123,7 @@ pub(super) fn read_actions(text: &[u8], shown: &str) -> io::Result<Vec<Actions>>
         }
         let found = serde_json::from_slice(line);
         actions.push(found.map_err(|error| {
-            unreadable(format!("line {} of {shown} in its log is no action: {error}", i + 1))
+            unreadable(format!("line {} of {shown} in its log is not an action: {error}", i + 1))
         })?);
     }
     Ok(actions)
