@@ -115,7 +115,8 @@ fn shape(text: &str) -> String {
     text.trim_end().lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn shape_of_line(text: &str) -> String {
+/// A line in which every number is 0, and every stretch of spaces or rules is one.
+pub(crate) fn shape_of_line(text: &str) -> String {
     let mut shape = String::new();
     for mut c in text.trim_end().chars() {
         if c.is_ascii_digit() || (c == '.' && shape.ends_with('0')) {

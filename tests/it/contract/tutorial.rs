@@ -10,6 +10,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::readme::shape_of_line;
+
 fn document() -> String {
     std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tutorial.md")).unwrap()
 }
@@ -64,19 +66,7 @@ fn run(line: &str, input: &str, folder: &Path) -> String {
 /// A line of an answer, with its numbers and widths forgotten. Other lines are exact.
 fn shape(line: &str) -> String {
     let is_random = line.starts_with(['│', '┌', '├', '╞', '└']) || line.contains('±');
-    if !is_random {
-        return line.trim_end().to_owned();
-    }
-    let mut shape = String::new();
-    for mut c in line.chars() {
-        if c.is_ascii_digit() || (c == '.' && shape.ends_with('0')) {
-            c = '0';
-        }
-        if !("0 ─═".contains(c) && shape.ends_with(c)) {
-            shape.push(c);
-        }
-    }
-    shape
+    if is_random { shape_of_line(line) } else { line.trim_end().to_owned() }
 }
 
 #[test]

@@ -7,29 +7,15 @@
 //! ```
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, not_impl_err};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::Volatility;
 
+use super::placeholder::Placeholder;
 use crate::dialect::{CandidatesClause, Literal, candidate_marker};
 
-/// The function that represents a candidate while the query is planned. It never runs, because the
-/// analysis replaces it by each candidate.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Candidate {
-    name: String,
-    data_type: DataType,
-    signature: Signature,
-}
-
-impl Candidate {
-    /// The candidates of release `n`.
-    pub(super) fn new(n: usize, candidates: &CandidatesClause) -> Self {
-        let data_type = type_of_candidates(candidates);
-        let signature = Signature::nullary(Volatility::Immutable);
-        Self { name: candidate_marker(n), data_type, signature }
-    }
+/// The function that represents the candidates of release `n`. The analysis replaces it by each
+/// candidate.
+pub(super) fn candidate_function(n: usize, candidates: &CandidatesClause) -> Placeholder {
+    Placeholder::new(candidate_marker(n), type_of_candidates(candidates), Volatility::Immutable)
 }
 
 /// The type of candidates that are not values of a column: integers, other numbers, Booleans or
@@ -60,22 +46,4 @@ fn type_of_candidates(candidates: &CandidatesClause) -> DataType {
         };
     }
     data_type
-}
-
-impl ScalarUDFImpl for Candidate {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(self.data_type.clone())
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        not_impl_err!("a candidate is replaced by its value before anything runs")
-    }
 }

@@ -43,7 +43,7 @@ use crate::functions::{
     date_trunc_function, gathered, histogram_function, interval_end_functions, magnitude_function,
     moved_times_function, ordered_list_function, width_bucket_function,
 };
-use candidate_function::Candidate;
+use candidate_function::candidate_function;
 use comparisons::Strict;
 use decimals::with_decimals;
 use distinct_keys::{with_keys_apart, with_keys_once};
@@ -56,7 +56,7 @@ use one_type::with_one_type;
 use percentile_disc::DiscreteQuantile;
 pub(crate) use percentile_disc::PERCENTILE_DISC;
 use struct_fields::with_fields;
-use unvalued::Unvalued;
+use unvalued::unvalued;
 use using::Numbered;
 
 mod allowed;
@@ -76,6 +76,7 @@ pub(crate) mod names;
 mod not_computed;
 mod one_type;
 mod percentile_disc;
+mod placeholder;
 mod planner_messages;
 mod points;
 pub(crate) mod quoting;
@@ -384,7 +385,7 @@ impl<'a> Context<'a> {
                 && selection.named
                 && let Some(candidates) = &selection.candidates
             {
-                let function = ScalarUDF::from(Candidate::new(n, candidates));
+                let function = ScalarUDF::from(candidate_function(n, candidates));
                 scalars.insert(candidate_marker(n), Arc::new(function));
             }
         }
@@ -399,7 +400,7 @@ impl<'a> Context<'a> {
     /// The same for a query whose parameters have these types, and no values yet.
     fn with_parameters(mut self, types: &[DataType]) -> Self {
         for (n, data_type) in (1..).zip(types) {
-            let function = ScalarUDF::from(Unvalued::new(n, data_type.clone()));
+            let function = ScalarUDF::from(unvalued(n, data_type.clone()));
             self.scalars.insert(parameter_marker(n), Arc::new(function));
         }
         self

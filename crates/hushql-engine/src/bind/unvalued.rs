@@ -12,48 +12,19 @@
 use std::collections::BTreeMap;
 
 use arrow::datatypes::DataType;
+use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, not_impl_err};
 use datafusion::logical_expr::expr::{Cast, TryCast};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 
+use super::placeholder::Placeholder;
 use crate::dialect::{parameter_marker, parameter_of};
 
-/// The function that represents a parameter. It never runs: a query runs after it has values.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Unvalued {
-    name: String,
-    data_type: DataType,
-    signature: Signature,
-}
-
-impl Unvalued {
-    /// Parameter `n`, counted from 1, of this type; NULL for one whose type is not known.
-    pub(super) fn new(n: usize, data_type: DataType) -> Self {
-        // An immutable call with no argument could be computed as a constant.
-        let signature = Signature::nullary(Volatility::Stable);
-        Self { name: parameter_marker(n), data_type, signature }
-    }
-}
-
-impl ScalarUDFImpl for Unvalued {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(self.data_type.clone())
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        not_impl_err!("a parameter has a value before anything runs")
-    }
+/// The function that represents parameter `n`, counted from 1, of this type; NULL for one whose type
+/// is not known. A query runs only after its parameters have values.
+pub(super) fn unvalued(n: usize, data_type: DataType) -> Placeholder {
+    // An immutable call with no argument could be computed as a constant.
+    Placeholder::new(parameter_marker(n), data_type, Volatility::Stable)
 }
 
 /// The types that a plan expects of its parameters, by position from 1 on. The first use of a

@@ -462,10 +462,11 @@ fn number(number: &str) -> Expr {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use crate::dialect::{Statement, parse};
 
-    fn tree(text: &str) -> String {
+    /// The query that selects an expression, as it is planned.
+    pub(in crate::dialect) fn tree(text: &str) -> String {
         match parse(&format!("SELECT {text} FROM t")) {
             Ok(Statement::Query(query)) => query.tree.to_string(),
             other => panic!("{text}: {other:?}"),

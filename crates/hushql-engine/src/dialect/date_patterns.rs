@@ -216,14 +216,7 @@ fn bare(expr: &Expr) -> &Expr {
 
 #[cfg(test)]
 mod tests {
-    use crate::dialect::{Statement, parse};
-
-    fn tree(text: &str) -> String {
-        match parse(&format!("SELECT {text} FROM t")) {
-            Ok(Statement::Query(query)) => query.tree.to_string(),
-            other => panic!("{text}: {other:?}"),
-        }
-    }
+    use crate::dialect::calendar_calls::tests::tree;
 
     #[test]
     fn moments_in_patterns_are_literals() {
