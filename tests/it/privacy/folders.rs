@@ -744,6 +744,8 @@ fn files_of_several_tables_are_refused() {
     csv(&format!("some/who={PERSON}/{FILE}.csv"), "id\n1\n");
     csv(&format!("some/{FILE}.csv"), "id\n2\n");
     csv("own/id=1/a.csv", "id\n1\n");
+    csv("own_json/id=1/a.json", "{\"id\": 1}\n");
+    csv("with_one/id=1/a.csv", "id,n\n1,2\n");
     csv("link/a.csv", "id\n1\n");
     symlink("a.csv", study.path("link").join(FILE)).unwrap();
     put(&study.path("types/a.parquet"), bytes("PARQUET", "parquet", &rows(&[1])));
@@ -758,7 +760,8 @@ fn files_of_several_tables_are_refused() {
         (format!("{create} LOCATION 'keys'"), ["write PARTITIONED BY (who)", "before LOCATION"]),
         (format!("{create} PARTITIONED BY (who, day) LOCATION 'keys'"), ["PARTITIONED BY (day)", "below a folder `day=…`"]),
         (format!("{create} PARTITIONED BY (who) LOCATION 'some'"), ["PARTITIONED BY (who)", "below a folder"]),
-        (format!("{create} PARTITIONED BY (id) LOCATION 'own'"), ["a column `id` of their own", "leave it out"]),
+        (format!("{create} PARTITIONED BY (id) LOCATION 'own'"), ["a file of `own` has no column of its own", "besides those of PARTITIONED BY"]),
+        ("CREATE EXTERNAL TABLE t STORED AS JSON PARTITIONED BY (id) LOCATION 'own_json'".to_owned(), ["no column of its own", ""]),
         (format!("{create} PARTITIONED BY (who) LOCATION 'link/a.csv'"), ["is one file", "leave it out"]),
         (format!("{create} LOCATION 'link'"), ["is a link", "not followed"]),
         (format!("{create} LOCATION 'nothing/*.csv'"), ["there is no readable folder `nothing`", ""]),
@@ -770,9 +773,13 @@ fn files_of_several_tables_are_refused() {
     ] {
         says(&study, &sql, &words);
     }
-    study
-        .owner(&format!("{create} LOCATION 'width/[a].csv' OPTIONS ('has_header' 'false')"))
-        .says(0, &[]);
+    for rest in [
+        "LOCATION 'width/[a].csv' OPTIONS ('has_header' 'false')",
+        // One cell is left of each line, and the delimiter is a comma nevertheless.
+        "PARTITIONED BY (id) LOCATION 'with_one'",
+    ] {
+        study.owner(&format!("{create} {rest}; DROP TABLE t")).says(0, &[]);
+    }
 }
 
 /// One person's folder is in no text of the program, and in no byte of the vault.

@@ -32,7 +32,7 @@ use super::json_columns::{INFERRED_ROWS, JsonKeys, OFFSETS};
 use super::lenient::TextFormat;
 use super::open_files::{Chunks, FileReader, OpenFile};
 use super::struct_columns::without_structs;
-use super::unreadable_files::{known_in_arrow, known_in_parquet, not_in, wrong_format};
+use super::unreadable_files::{known_in_arrow, known_in_parquet, no_column, not_in, wrong_format};
 use crate::catalog::{Column, FileFormat, Source, Table, quoted};
 use crate::error::Error;
 use crate::functions::{UUID, counts_as_whole, declared_type, has_offset, widens};
@@ -238,9 +238,10 @@ fn with_offsets(found: &SchemaRef, text: &[u8]) -> SchemaRef {
 
 /// The columns of a schema with the types that their cells are read as.
 fn checked(schema: &SchemaRef, format: FileFormat, shown: &str) -> Result<SchemaRef, Error> {
-    if schema.fields().is_empty()
-        || schema.fields().iter().any(|f| f.name().chars().any(char::is_control))
-    {
+    if schema.fields().is_empty() {
+        return Err(no_column(shown));
+    }
+    if schema.fields().iter().any(|f| f.name().chars().any(char::is_control)) {
         return Err(Error::catalog(not_in(shown, format)));
     }
     let fields: Vec<_> = schema.fields().iter().map(|f| plain(f, format)).collect();
@@ -293,6 +294,9 @@ pub(super) fn common_columns(
             let first = first_cells(held, format).map_err(read)?;
             // A text without lines has no rows.
             let Some(first) = first else { continue };
+            if first.is_empty() {
+                return Err(no_column(&a_file));
+            }
             let known = cells.get_or_insert_with(|| first.clone());
             let is_same = if format.header { *known == first } else { known.len() == first.len() };
             if !is_same {

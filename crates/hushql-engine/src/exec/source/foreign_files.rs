@@ -132,6 +132,7 @@ fn beginning(reader: impl Read) -> io::Result<Vec<u8>> {
 
 /// What the first line of a CSV file says about an option that is not written.
 fn missing_option(held: &Arc<OpenFile>, format: &CsvFormat) -> io::Result<Option<String>> {
+    let format = &format.with_all_cells();
     let mut lines = format.lines(held.reader())?;
     let Some(first) = lines.next()?.map(<[u8]>::to_vec) else { return Ok(None) };
     let Ok(text) = std::str::from_utf8(&first) else {

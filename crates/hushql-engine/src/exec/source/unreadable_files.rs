@@ -50,6 +50,13 @@ pub(super) fn not_in(shown: &str, format: FileFormat) -> String {
     format!("{shown} is not {article} {format} file")
 }
 
+/// The refusal of a file whose columns are all those of its folders.
+pub(super) fn no_column(shown: &str) -> Error {
+    Error::catalog(format!(
+        "{shown} has no column of its own: a table needs one besides those of PARTITIONED BY"
+    ))
+}
+
 fn reason(format: FileFormat, start: &[u8], end: &[u8]) -> Option<&'static str> {
     let (pointer, what) = GIT_LFS;
     if start.starts_with(pointer) {
