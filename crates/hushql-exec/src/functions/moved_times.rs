@@ -69,7 +69,8 @@ fn moved(moments: &ArrayRef, times: &Int64Array, shift: Shift) -> Result<ArrayRe
     if shift.months != 0 {
         let months = |n: i64| {
             let months = n.checked_mul(i64::from(shift.months))?;
-            let months = Some(months).filter(|months| months.abs() <= MOST_MONTHS)?;
+            let months =
+                Some(months).filter(|months| (-MOST_MONTHS..=MOST_MONTHS).contains(months))?;
             Some(IntervalMonthDayNano::new(i32::try_from(months).ok()?, 0, 0))
         };
         let months: IntervalMonthDayNanoArray = times.iter().map(|n| n.and_then(months)).collect();

@@ -62,7 +62,7 @@ impl Rounding {
             (DataType::Float32 | DataType::Float64, _) => from == to,
             (whole, _) => whole.is_integer() && from == to,
         };
-        let handled = handled && places.abs() <= Self::MOST_PLACES;
+        let handled = handled && (-Self::MOST_PLACES..=Self::MOST_PLACES).contains(&places);
         handled.then(|| Self { direction, places, from: from.clone(), to: to.clone() })
     }
 
@@ -314,6 +314,19 @@ mod tests {
     fn rounded(direction: Direction, places: i32, array: &ArrayRef, to: &DataType) -> ArrayRef {
         let rounding = Rounding::new(direction, places, array.data_type(), to).unwrap();
         rounding.array(array).unwrap()
+    }
+
+    #[test]
+    fn places_beyond_the_most_are_not_handled() {
+        let most = Rounding::MOST_PLACES;
+        for (places, handled) in
+            [(most, true), (-most, true), (most + 1, false), (-most - 1, false), (i32::MIN, false)]
+        {
+            for of in [DataType::Int64, DataType::Float64] {
+                let rounding = Rounding::new(Direction::Nearest, places, &of, &of);
+                assert_eq!(rounding.is_some(), handled, "{places} of {of}");
+            }
+        }
     }
 
     #[test]

@@ -75,8 +75,8 @@ impl DecimalLiteral {
         let digits = format!("{}{fraction}", whole.strip_prefix('-').unwrap_or(whole));
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let before = i64::try_from(digits.len() - fraction.len()).ok()?.checked_add(by)?;
-        let most = i64::try_from(MOST_DIGITS + digits.len()).ok()?;
-        if !is_number || before.abs() > most {
+        let most = u64::try_from(MOST_DIGITS + digits.len()).ok()?;
+        if !is_number || before.unsigned_abs() > most {
             return None;
         }
         let zeros = |n: i64| "0".repeat(usize::try_from(n).unwrap_or(0));
@@ -184,6 +184,11 @@ mod tests {
         }
         for text in ["1e38", "1e-39", "1e", "e1", "1e1.5", "--1e1", "1-e1", "inf", "1e9999999999"] {
             assert_eq!(read(text), None, "{text}");
+        }
+        for number in ["1", "12.5", ".5"] {
+            for exponent in [i64::MIN, i64::MAX] {
+                assert_eq!(read(&format!("{number}e{exponent}")), None, "{number}e{exponent}");
+            }
         }
         let trimmed = |text: &str| DecimalLiteral::parse(text).unwrap().trimmed().unwrap().text;
         assert_eq!(["17.010", "5.00", "500", "-0.50"].map(trimmed), ["17.01", "5", "500", "-0.5"]);
