@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// The crates that the library is made of: the folder of each, the name that others import it by,
 /// and which of the others it needs.
@@ -164,12 +165,16 @@ fn root(crate_folder: &str) -> PathBuf {
 }
 
 /// Every source file that is no test, of all crates.
-fn sources() -> Vec<Source> {
-    let folders = CRATES.map(|(folder, _, _)| root(folder));
-    let mut sources: Vec<Source> = folders.iter().flat_map(|folder| sources_of(folder)).collect();
-    sources.sort_by(|a, b| a.path.cmp(&b.path));
-    assert!(sources.len() > 500, "only {} files were found", sources.len());
-    sources
+fn sources() -> &'static [Source] {
+    static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
+        let folders = CRATES.map(|(folder, _, _)| root(folder));
+        let mut sources: Vec<Source> =
+            folders.iter().flat_map(|folder| sources_of(folder)).collect();
+        sources.sort_by(|a, b| a.path.cmp(&b.path));
+        assert!(sources.len() > 500, "only {} files were found", sources.len());
+        sources
+    });
+    &SOURCES
 }
 
 /// Every source file of a crate that is no test.
@@ -565,7 +570,10 @@ fn stages_know_no_later_stage_and_shelves_know_none() {
 }
 
 /// Where each name that a file exports again comes from.
-fn exports(sources: &[Source]) -> BTreeMap<Vec<String>, Vec<String>> {
+fn exports(
+    sources: &[Source],
+    modules: &BTreeSet<Vec<String>>,
+) -> BTreeMap<Vec<String>, Vec<String>> {
     let mut exports = BTreeMap::new();
     for source in sources {
         let home = source.modules();
@@ -576,7 +584,7 @@ fn exports(sources: &[Source]) -> BTreeMap<Vec<String>, Vec<String>> {
             }) else {
                 continue;
             };
-            for path in within(&paths(&tokens(tree)), &home, sources) {
+            for path in within(&paths(&tokens(tree)), &home, modules) {
                 let name = path.last().unwrap().clone();
                 exports.insert([home.as_slice(), &[name]].concat(), path);
             }
@@ -587,11 +595,12 @@ fn exports(sources: &[Source]) -> BTreeMap<Vec<String>, Vec<String>> {
 
 /// Paths into the crate, without its name; those that begin with a module of this file's own are
 /// completed.
-fn within(paths: &[Vec<String>], home: &[String], sources: &[Source]) -> Vec<Vec<String>> {
-    let is_child = |name: &String| {
-        let child = [home, std::slice::from_ref(name)].concat();
-        sources.iter().any(|source| source.modules() == child)
-    };
+fn within(
+    paths: &[Vec<String>],
+    home: &[String],
+    modules: &BTreeSet<Vec<String>>,
+) -> Vec<Vec<String>> {
+    let is_child = |name: &String| modules.contains(&[home, std::slice::from_ref(name)].concat());
     let completed = paths.iter().filter_map(|path| {
         let path = absolute(path.clone(), home);
         match path.first() {
@@ -609,8 +618,8 @@ type Needs = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 /// Which file each file needs, by the names that it uses: a name that is exported again belongs to
 /// the file that defines it.
 fn needs(sources: &[Source]) -> Needs {
-    let exports = exports(sources);
     let modules: BTreeSet<Vec<String>> = sources.iter().map(Source::modules).collect();
+    let exports = exports(sources, &modules);
     let defining = |mut path: Vec<String>| {
         // A function may be called as the module that it is exported from.
         while let Some((known, to)) = (1..=path.len())
@@ -634,7 +643,7 @@ fn needs(sources: &[Source]) -> Needs {
                 false => item,
             })
             .collect();
-        let used = within(&paths(&tokens(&own)), &home, sources).into_iter().filter_map(&defining);
+        let used = within(&paths(&tokens(&own)), &home, &modules).into_iter().filter_map(&defining);
         let others = used.filter(|module| *module != home && !module.is_empty());
         needs.entry(home.clone()).or_default().extend(others);
     }
@@ -667,7 +676,7 @@ fn circle(needs: &Needs) -> Option<Vec<String>> {
 
 #[test]
 fn no_files_need_each_other() {
-    let needs = needs(&sources());
+    let needs = needs(sources());
     let edges: usize = needs.values().map(BTreeSet::len).sum();
     assert!(edges > 500, "only {edges} imports were seen");
     assert_eq!(
@@ -747,7 +756,7 @@ fn knots<'a>(
 /// Whoever reads a folder can read the folders that it needs without coming back.
 #[test]
 fn no_folders_need_each_other() {
-    let folders = needs_in_folders(&needs(&sources()));
+    let folders = needs_in_folders(&needs(sources()));
     assert!(folders.len() > 30, "only {} folders were seen", folders.len());
     let (mut circles, mut used) = (Vec::new(), BTreeSet::new());
     for folder in &folders {
@@ -1151,10 +1160,10 @@ const SHAPES: [(&str, &str, &str); 34] = [
 #[test]
 fn no_wildcard_lets_a_new_variant_through() {
     let sources = sources();
-    let enums = watched(&sources);
+    let enums = watched(sources);
     let (mut violations, mut used) = (Vec::new(), BTreeSet::new());
     let mut seen = 0;
-    for source in &sources {
+    for source in sources {
         if !["bind", "analysis"].contains(&source.top().as_str()) {
             continue;
         }
