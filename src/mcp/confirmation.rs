@@ -42,7 +42,8 @@ pub(super) async fn needed(
     let Some(share) = call.limits.without_consent(caps) else { return Ok(Consent::Given) };
     let (whole, query) = (session.clone(), sql.to_owned());
     // The cap of the call itself is checked with the charge.
-    let small = session.clone().with_caps(hushql::ChargeCaps { statement: None, ..share });
+    let small =
+        session.clone().with_caps(hushql::ChargeCaps { statement: None, stated: None, ..share });
     let looked = move || (whole.cost(&query), small.cost(&query));
     let looked = tokio::task::spawn_blocking(looked).await;
     let (cost, within) =

@@ -64,29 +64,27 @@ impl AgentLimits {
             let rho = rho.map(of).map(|(nano, atto)| Spend::of_rho(nano, atto));
             (epsilon.is_some() || rho.is_some()).then_some(CostCap { epsilon, rho })
         };
-        let caps =
-            ChargeCaps { statement: cap(call, DELTA_OF_A_CALL), day: cap(day, DELTA_OF_A_DAY) };
+        let caps = ChargeCaps {
+            statement: cap(call, DELTA_OF_A_CALL),
+            day: cap(day, DELTA_OF_A_DAY),
+            stated: None,
+        };
         Self { caps, confirm }
     }
 
-    /// The caps of one call, which spends no more than it names itself: an ε, a ρ, or both.
+    /// The caps of one call, which spends no more than it names itself: an ε, a ρ, or both. What it
+    /// names binds beside the caps of its owner, so naming a ρ lifts no cap on ε.
     pub(super) fn of_a_call(&self, epsilon: Option<i64>, rho: Option<i64>) -> ChargeCaps {
         let own = self.caps.statement;
-        let least = |named: Option<i64>, cap: Option<Spend>, of: fn(i64, i64) -> Spend| {
-            // A call that names no ε or no ρ spends none, and one whose owner named neither is
-            // bound by its own words.
-            let named = named?;
-            match (cap, own) {
-                (Some(cap), _) => Some(of(named.min(cap.nano), cap.atto_delta)),
-                (None, Some(_)) => None,
-                (None, None) => Some(of(named, DELTA_OF_A_CALL)),
-            }
+        let own = (own.and_then(|cap| cap.epsilon), own.and_then(|cap| cap.rho));
+        let delta = |first: Option<Spend>, second: Option<Spend>| {
+            first.or(second).map_or(DELTA_OF_A_CALL, |cap| cap.atto_delta)
         };
-        let cap = CostCap {
-            epsilon: least(epsilon, own.and_then(|cap| cap.epsilon), Spend::of_epsilon),
-            rho: least(rho, own.and_then(|cap| cap.rho), Spend::of_rho),
+        let stated = CostCap {
+            epsilon: epsilon.map(|nano| Spend::of_epsilon(nano, delta(own.0, own.1))),
+            rho: rho.map(|nano| Spend::of_rho(nano, delta(own.1, own.0))),
         };
-        ChargeCaps { statement: Some(cap), day: self.caps.day }
+        ChargeCaps { stated: Some(stated), ..self.caps }
     }
 
     /// The same caps with only the share of a day that needs no consent; `None` if no consent is
@@ -182,16 +180,22 @@ mod tests {
     fn a_call_spends_no_more_than_its_owner_allows_and_itself_names() {
         let amount = |text| Some(AmountOf::read(text).unwrap());
         let limits = AgentLimits::of((amount("0.1"), None), (amount("1,1e-7"), None), Some(50));
-        let of = |epsilon: Option<i64>, rho| limits.of_a_call(epsilon, rho).statement.unwrap();
         let epsilon = |nano| Some(Spend::of_epsilon(nano, DELTA_OF_A_CALL));
-        assert_eq!(of(Some(50_000_000), None).epsilon, epsilon(50_000_000));
-        assert_eq!(of(Some(500_000_000), None).epsilon, epsilon(100_000_000));
-        // The owner allows no ρ.
-        assert_eq!(of(None, Some(1)), CostCap::default());
+        let rho = |nano| Some(Spend::of_rho(nano, DELTA_OF_A_CALL));
+        for (named, stated) in [
+            ((Some(50_000_000), None), CostCap { epsilon: epsilon(50_000_000), rho: None }),
+            ((Some(500_000_000), None), CostCap { epsilon: epsilon(500_000_000), rho: None }),
+            ((None, Some(1)), CostCap { epsilon: None, rho: rho(1) }),
+        ] {
+            let caps = limits.of_a_call(named.0, named.1);
+            // The owner's cap stands, whatever is named.
+            assert_eq!(caps.statement, limits.caps.statement);
+            assert_eq!(caps.stated, Some(stated));
+        }
         let caps = limits.of_a_call(Some(1), None);
         let day = limits.without_consent(caps).unwrap().day.unwrap();
         assert_eq!(day.epsilon, Some(Spend::of_epsilon(500_000_000, 100_000_000_000)));
-        let free = AgentLimits::default().of_a_call(Some(7), Some(8)).statement.unwrap();
+        let free = AgentLimits::default().of_a_call(Some(7), Some(8)).stated.unwrap();
         assert_eq!((free.epsilon.unwrap().nano, free.rho.unwrap().nano), (7, 8));
         assert_eq!(AgentLimits::default().without_consent(caps), None);
         assert_eq!(

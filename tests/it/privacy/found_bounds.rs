@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, Date32Array, Float64Array, Int64Array, RecordBatch};
 use arrow::datatypes::{Float64Type, Int64Type};
 use hushql::{AccuracyKind, Analyst, Answer, Engine};
 
@@ -177,6 +177,42 @@ async fn declared_bounds_are_refused_as_before() {
         assert!(refused.contains("HQ007"), "{sql}: {refused}");
     }
     assert!(strict.query("SELECT SUM(CLAMP(id, 0, 9)) AS s FROM t").await.is_ok());
+}
+
+/// The same text asks another question where bounds must be declared, so neither session is shown
+/// what was kept for the other.
+#[tokio::test]
+async fn answers_under_declared_bounds_are_kept_for_no_other_session() {
+    let engine = Engine::in_memory().unwrap();
+    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+    let day = |add: i32| -> ArrayRef {
+        Arc::new(Date32Array::from_iter_values((0..100).map(|i| 19_000 + i + add)))
+    };
+    let batch = RecordBatch::try_from_iter([("id", id), ("day", day(0)), ("until", day(3))]);
+    engine.register_batch("t", batch.unwrap()).unwrap();
+    for statement in [
+        "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE",
+        "ALTER TABLE t ALTER COLUMN day SET PRIVACY DOMAIN BETWEEN (DATE '2020-01-01', DATE '2029-12-31')",
+        "ALTER TABLE t ALTER COLUMN until SET PRIVACY DOMAIN BETWEEN (DATE '2020-01-01', DATE '2029-12-31')",
+        "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100)",
+    ] {
+        done(&engine, statement).await;
+    }
+    let usual = engine.analyst("lab").unwrap();
+    let strict = hushql::Session::from(usual.clone()).with_found_bounds(false);
+    let sql = "SELECT LAPLACE(eps=1) SUM(until - day) AS s FROM t";
+    let mut declared = Vec::new();
+    for _ in 0..4 {
+        declared.push(within(&strict.query(sql).await.unwrap(), "s"));
+    }
+    let found = usual.query(sql).await.unwrap();
+    assert!(!found.receipt().unwrap().is_replayed, "{found}");
+    for _ in 0..4 {
+        let again = usual.query(sql).await.unwrap();
+        let off = |answer: &Answer| (within(answer, "s") - declared[0]).abs();
+        assert!(off(&again) > 1.0 && again.receipt().unwrap().is_replayed);
+        assert!(off(&strict.query(sql).await.unwrap()) < 1e-9);
+    }
 }
 
 /// Behind a mechanism, half of its cost finds the bound. The note names the CLAMP with half of the

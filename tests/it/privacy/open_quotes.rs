@@ -33,11 +33,21 @@ const OPEN: [&str; 6] = ["\"open", "\"open, ", "\"two\"\"", "x\"", "\"a\"\"\"\""
 
 /// The rows that a query counts in a file, or why its owner is refused.
 async fn counted(path: &Path, format: &str, unit: &str) -> Result<i64, Error> {
+    declared_and_counted(path, format, "id BIGINT, note VARCHAR", unit).await
+}
+
+/// The same for these columns.
+async fn declared_and_counted(
+    path: &Path,
+    format: &str,
+    columns: &str,
+    unit: &str,
+) -> Result<i64, Error> {
     let engine = Engine::in_memory().unwrap();
     let owner = engine.owner();
     for statement in [
         format!(
-            "CREATE EXTERNAL TABLE t (id BIGINT, note VARCHAR) STORED AS {format} LOCATION '{}'",
+            "CREATE EXTERNAL TABLE t ({columns}) STORED AS {format} LOCATION '{}'",
             path.display()
         ),
         format!("ALTER TABLE t SET PRIVACY UNIT {unit}"),
@@ -150,6 +160,56 @@ async fn two_marks_hide_nobody_between_them() {
     std::fs::write(&path, format!("{first}1000,ends\"\n")).unwrap();
     let refused = counted(&path, "CSV", "ROW").await.unwrap_err().to_string();
     assert!(refused.contains("line 3 is within quotes and reads like a row"), "{refused}");
+}
+
+/// What else the rows between two marks hold does not matter: a row is somebody's if the cell that
+/// names its person can be read, and each row is if rows are people.
+#[tokio::test]
+async fn rows_of_other_cells_are_not_hidden_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t");
+    let rows = |cells: &dyn Fn(usize) -> String| (1..200).map(cells).collect::<String>();
+    let strange: String = rows(&|id| format!("{id},x{id},text\n"));
+    let unread: String = rows(&|id| format!("x{id},{id},text\n"));
+    let objects: String = rows(&|id| format!("{{\"id\": {id}, \"stay\": {id}}}\n"));
+    let nested: String = rows(&|id| format!("{{\"junk\":\n{{\"id\": {id}}}\n}}\n"));
+    let unnamed: String = rows(&|id| format!("{{\"stay\": {id}}}\n"));
+    let between = |rows: &str| format!("id,stay,note\n0,1,\"begins\n{rows}200,1,5'11\"\n");
+    let csv = "within quotes and reads like a row";
+    let json = "is within an object and reads like a row";
+    for (format, unit, text, expected) in [
+        ("CSV", "(id) UNIQUE", between(&strange), Some(csv)),
+        ("CSV", "(id) MAX ROWS 2", between(&strange), Some(csv)),
+        ("CSV", "ROW", between(&strange), Some(csv)),
+        // Rows that no reading gives to a person may be a text; a row is a person by itself.
+        ("CSV", "(id) UNIQUE", between(&unread), None),
+        ("CSV", "ROW", between(&unread), Some(csv)),
+        ("JSON", "(id) UNIQUE", format!("{nested}{objects}"), Some(json)),
+        ("JSON", "ROW", nested.clone(), Some(json)),
+        (
+            "JSON",
+            "(id) MAX ROWS 3",
+            "[{\"id\": 0, \"x\":\n{\"id\": 1},\n\"y\": 2}]\n".to_owned(),
+            Some(json),
+        ),
+        ("JSON", "(id) UNIQUE", format!("{{\"id\": 0, \"x\":\n{{\"a\": 1}}\n}}\n{objects}"), None),
+        ("JSON", "ROW", format!("{{\"id\": 0, \"x\":\n{{\"a\": 1}}\n}}\n{unnamed}"), Some(json)),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        let columns = if format == "CSV" {
+            "id BIGINT, stay INT, note VARCHAR"
+        } else {
+            "id BIGINT, stay INT"
+        };
+        match (declared_and_counted(&path, format, columns, unit).await, expected) {
+            (Err(error), Some(said)) => {
+                let error = error.to_string();
+                assert!(error.contains(said) && error.contains("'line_breaks' 'true'"), "{error}");
+            }
+            (Ok(_), None) => {}
+            (found, _) => panic!("{format} {unit}: {found:?} of {}", &text[..120]),
+        }
+    }
 }
 
 /// No query reads a file over lines that is not the declared one: every change is refused, also one

@@ -57,7 +57,7 @@ impl Description {
     ///
     /// ```
     /// # use hushql_engine as hushql;
-    /// use hushql::arrow::datatypes::DataType;
+    /// use arrow::datatypes::DataType;
     ///
     /// let session = hushql::Engine::demo()?.analyst("lab")?;
     /// let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM adult WHERE status LIKE $1 AND age < $2";

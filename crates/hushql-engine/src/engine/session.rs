@@ -103,7 +103,7 @@ impl Session {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
     /// let tenth = CostCap { epsilon: Some(Spend::of_epsilon(100_000_000, 0)), rho: None };
-    /// let caps = ChargeCaps { statement: Some(tenth), day: Some(tenth) };
+    /// let caps = ChargeCaps { statement: Some(tenth), day: Some(tenth), stated: None };
     /// let agent = Session::from(Engine::demo()?.analyst("agent")?).with_caps(caps);
     /// let sql = |epsilon: f64| format!("SELECT LAPLACE(eps={epsilon}) COUNT(*) FROM adult");
     /// assert!(agent.query(&sql(0.2)).await.is_err());

@@ -434,7 +434,7 @@ pub(super) fn read_as(
         files::refuse_unread_documents(&read, open)?;
         return Ok(read);
     };
-    held.over_lines = files::reads_over_lines(&read, open, true)?;
+    held.over_lines = files::reads_over_lines(&read, open, Some(unit))?;
     if let (true, Source::File { fingerprint, .. }) = (held.over_lines, &mut read.source) {
         *fingerprint = Some(held);
     }
@@ -459,7 +459,7 @@ pub(super) fn pinned_over_lines(
         files::refuse_unread_documents(&read, open)?;
         return Ok(None);
     }
-    if !files::reads_over_lines(&read, open, false)? {
+    if !files::reads_over_lines(&read, open, None)? {
         return Ok(None);
     }
     let held = open.fingerprint(&read.source)?;

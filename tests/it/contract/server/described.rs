@@ -229,8 +229,13 @@ fn probes_have_columns_and_no_row() {
         assert_eq!(said.columns(), expected, "{sql}: {said:?}");
         assert_eq!(said.tags(), ["SELECT 0"], "{sql}");
     }
-    let said = lab.query("SELECT COUNT(*) AS n, SUM(age) AS s FROM visits WHERE 0 = 1");
-    assert_eq!(texts(&said), [["0", ""]], "{said:?}");
+    for rest in ["", " ORDER BY 1", " ORDER BY n DESC, s"] {
+        let sql = format!("SELECT COUNT(*) AS n, SUM(age) AS s FROM visits WHERE 0 = 1{rest}");
+        let said = lab.query(&sql);
+        assert_eq!(texts(&said), [["0", ""]], "{sql}: {said:?}");
+    }
+    let said = lab.query("SELECT DISTINCT COUNT(*) AS n FROM visits WHERE 0 = 1");
+    assert_eq!(texts(&said), [["0"]], "{said:?}");
     for (sql, code) in [
         ("SELECT oops FROM visits WHERE 0 = 1", "42703"),
         ("SELECT * FROM nowhere LIMIT 0", "42P01"),

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Alias};
-use datafusion::logical_expr::{Aggregate, Distinct, EmptyRelation, Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, EmptyRelation, Expr, LogicalPlan, Projection, Sort,
+};
 
 use super::bind_query::BoundQuery;
 use crate::bind::Bound;
@@ -41,7 +43,14 @@ impl BoundQuery {
 
     /// The one row of an aggregate over nothing; `None` for anything but bare aggregates.
     fn one_row(&self, aggregate: &Aggregate) -> Option<LogicalPlan> {
-        let LogicalPlan::Projection(shown) = self.bound.plan() else { return None };
+        let mut top = self.bound.plan();
+        // One row is in order, and differs from all others.
+        while let LogicalPlan::Sort(Sort { input, .. })
+        | LogicalPlan::Distinct(Distinct::All(input)) = top
+        {
+            top = input;
+        }
+        let LogicalPlan::Projection(shown) = top else { return None };
         if !matches!(&*shown.input, LogicalPlan::Aggregate(own) if own == aggregate) {
             return None;
         }

@@ -9,6 +9,7 @@
 //! 1,"two ⏎ lines" ⏎ 2,b               over lines: rows 1 and 2
 //! 1,"open ⏎ 2,b                       by lines: row 2
 //! 1,"open ⏎ 2,b ⏎ 3,"open             refused, as a quotation over lines would hide row 2
+//! {"id":1,"x": ⏎ {"id":2} ⏎ }         refused, as an object over lines would hide row 2
 //! [{"id": 1}, ⏎ {"id": 2}]            over lines: rows 1 and 2
 //! ```
 //!
@@ -21,8 +22,11 @@
 //! No one line turns the reading of a private table over. Without an open line, both readings are
 //! the same. With one, it alone is lost by lines. With more, the files are read over lines or
 //! refused, so an open quotation mark beside texts over several lines leads to a refusal that only
-//! the owner sees, and never to another reading of the other rows. If a line within quotes reads
-//! like a row, the quotation marks may be those of two people, and the files are refused, too.
+//! the owner sees, and never to another reading of the other rows. If a line within quotes, or
+//! within an object, reads by itself like a row of somebody, its beginning and its end may be those
+//! of other people, and the files are refused, too. A row is somebody's if the cells that lead to
+//! its person can be read: what its other cells hold counts for nothing, since by lines it is
+//! counted whatever they hold.
 
 use std::io;
 use std::sync::Arc;
@@ -39,7 +43,7 @@ use super::lenient::{TextFormat, cells_fit};
 use super::line_breaks::{LINE_BREAKS, LineBreaks};
 use super::open_files::OpenFile;
 use super::text_views::viewed;
-use crate::catalog::{FileFormat, Privacy, Source, Table};
+use crate::catalog::{FileFormat, Privacy, Source, Table, Unit};
 use crate::error::Error;
 
 /// The text files of a table, as [`read_files`] returns them; `None` for other formats.
@@ -92,8 +96,64 @@ struct Flaw {
     is_doubtful: bool,
 }
 
-/// Whether the records of a table are read over several lines. The caller keeps the result in the
-/// fingerprint of the files, which it takes from the same open files. This may block.
+/// What makes a line a row that an answer may count.
+enum RowSign {
+    /// Public rows: every cell fits its column, so that a text is hardly taken for a row.
+    Fits(Vec<usize>),
+    /// Private rows: the cells of these columns lead to a person. No column, if each row is one.
+    LeadsTo(Vec<usize>),
+}
+
+impl RowSign {
+    fn of(unit: Option<&Unit>, schema: &SchemaRef) -> Self {
+        let place = |name: &String| schema.index_of(name).ok();
+        match unit {
+            None => Self::Fits((0..schema.fields().len()).collect()),
+            Some(Unit::Row) => Self::LeadsTo(Vec::new()),
+            Some(Unit::Column { column, .. }) => Self::LeadsTo(place(column).into_iter().collect()),
+            Some(Unit::Via(link)) => Self::LeadsTo(link.columns.iter().filter_map(place).collect()),
+        }
+    }
+
+    fn is_cells(
+        &self,
+        record: &csv::ByteRecord,
+        format: &CsvFormat,
+        schema: &SchemaRef,
+    ) -> io::Result<bool> {
+        let (Self::Fits(places) | Self::LeadsTo(places)) = self;
+        if record.len() != schema.fields().len() {
+            return Ok(false);
+        }
+        if places.is_empty() {
+            return Ok(true);
+        }
+        let wanted: csv::ByteRecord =
+            places.iter().filter_map(|place| record.get(*place)).collect();
+        let schema = Arc::new(schema.project(places).map_err(io::Error::other)?);
+        cells_fit(&wanted, format, &schema).map_err(io::Error::other)
+    }
+
+    /// Whether a line of JSON is an object that names a person, with or without the comma behind
+    /// it.
+    fn is_object(&self, line: &[u8], schema: &SchemaRef) -> bool {
+        let Self::LeadsTo(places) = self else { return false };
+        let line = line.trim_ascii();
+        let Some(object) = read_object(line.strip_suffix(b",").unwrap_or(line)) else {
+            return false;
+        };
+        let names = places.iter().filter_map(|place| schema.fields().get(*place));
+        // A field of a struct is a column of its own.
+        names.into_iter().all(|field| {
+            let name = field.name();
+            name.contains('.') || object.get(name).is_some_and(|value| !value.is_null())
+        })
+    }
+}
+
+/// Whether the records of a table are read over several lines, a private one if a unit is given.
+/// The caller keeps the result in the fingerprint of the files, which it takes from the same open
+/// files. This may block.
 ///
 /// # Errors
 /// [`Error::Catalog`], for the owner alone, if several lines of a private table do not end what
@@ -102,7 +162,7 @@ struct Flaw {
 pub(crate) fn reads_over_lines(
     table: &Table,
     open: &OpenFiles,
-    is_private: bool,
+    unit: Option<&Unit>,
 ) -> Result<bool, Error> {
     let Source::File { options, .. } = &table.source else { return Ok(false) };
     let said = LineBreaks::of_options(options)?;
@@ -115,7 +175,8 @@ pub(crate) fn reads_over_lines(
     if found.lines == 0 && !found.has_document {
         return Ok(false);
     }
-    let Ok(flaw) = flaw_of(&files, &schema) else { return Ok(false) };
+    let sign = RowSign::of(unit, &schema);
+    let Ok(flaw) = flaw_of(&files, &schema, &sign) else { return Ok(false) };
     let flaw = flaw.filter(|flaw| said == LineBreaks::Unsaid || !flaw.is_doubtful);
     let is_json = files.iter().any(|(_, shape, _)| matches!(shape, TextFormat::Json { .. }));
     match flaw {
@@ -124,7 +185,7 @@ pub(crate) fn reads_over_lines(
             "{} has OPTIONS ('{LINE_BREAKS}' 'true') and is not well formed: {}",
             table.name, flaw.what
         ))),
-        Some(flaw) if is_private && (found.lines > 1 || found.has_document) => {
+        Some(flaw) if unit.is_some() && (found.lines > 1 || found.has_document) => {
             Err(Error::catalog(refusal(&table.name, &found, &flaw, is_json)))
         }
         Some(_) => Ok(false),
@@ -136,8 +197,14 @@ fn refusal(table: &str, found: &OpenLines, flaw: &Flaw, is_json: bool) -> String
     let what = &flaw.what;
     let first = found.first.as_deref().unwrap_or("line 1");
     if is_json {
+        let meant = match flaw.is_doubtful {
+            true => {
+                format!(", or ('{LINE_BREAKS}' 'true') if it belongs to the object around it")
+            }
+            false => String::new(),
+        };
         return format!(
-            "{table} is neither one JSON object a line nor a document of objects: {what}; mend the file, or declare {table} with OPTIONS ('{LINE_BREAKS}' 'false'), which reads the lines that are objects"
+            "{table} is neither one JSON object a line nor a document of objects: {what}; mend the file, or declare {table} with OPTIONS ('{LINE_BREAKS}' 'false'), which reads the lines that are objects{meant}"
         );
     }
     let meant = match flaw.is_doubtful {
@@ -205,12 +272,13 @@ fn open_lines(files: &[(Arc<OpenFile>, TextFormat, String)]) -> io::Result<OpenL
 fn flaw_of(
     files: &[(Arc<OpenFile>, TextFormat, String)],
     schema: &SchemaRef,
+    sign: &RowSign,
 ) -> io::Result<Option<Flaw>> {
     let mut doubtful = None;
     for (held, shape, file) in files {
         let found = match shape.clone().over_lines(true) {
-            TextFormat::Csv(format) => flaw_of_csv(held, &format, schema, file)?,
-            json @ TextFormat::Json { .. } => flaw_of_json(held, &json, file)?,
+            TextFormat::Csv(format) => flaw_of_csv(held, &format, (schema, sign), file)?,
+            json @ TextFormat::Json { .. } => flaw_of_json(held, &json, (schema, sign), file)?,
         };
         match found {
             Some(flaw) if flaw.is_doubtful => drop(doubtful.get_or_insert(flaw)),
@@ -224,7 +292,7 @@ fn flaw_of(
 fn flaw_of_csv(
     held: &Arc<OpenFile>,
     format: &CsvFormat,
-    schema: &SchemaRef,
+    (schema, sign): (&SchemaRef, &RowSign),
     file: &str,
 ) -> io::Result<Option<Flaw>> {
     let width = schema.fields().len();
@@ -240,7 +308,7 @@ fn flaw_of_csv(
         let is_open = !is_closed && format.is_open(text);
         let is_whole = is_closed && (!has_lines || format.is_strict(text));
         let row_within = match has_lines && doubtful.is_none() {
-            true => row_within(text, format, schema)?,
+            true => row_within(text, format, (schema, sign))?,
             false => None,
         };
         let (cells, line) = (record.len(), records.first_line());
@@ -266,7 +334,15 @@ fn flaw_of_csv(
 
 /// How many lines behind its first one a record has a line that lies within quotes as a whole, and
 /// that would be a row by itself.
-fn row_within(text: &[u8], format: &CsvFormat, schema: &SchemaRef) -> io::Result<Option<u64>> {
+///
+/// # Guarantee
+/// Without such a line in a private file, the record hides no row that a query by lines would give
+/// to a person.
+fn row_within(
+    text: &[u8],
+    format: &CsvFormat,
+    (schema, sign): (&SchemaRef, &RowSign),
+) -> io::Result<Option<u64>> {
     let mut record = csv::ByteRecord::new();
     let mut lines = text.split(|byte| *byte == b'\n').peekable();
     let mut behind = 0;
@@ -278,21 +354,28 @@ fn row_within(text: &[u8], format: &CsvFormat, schema: &SchemaRef) -> io::Result
         if lines.peek().is_none() || line.is_empty() || is_comment {
             continue;
         }
-        let is_record =
-            format.read_cells(line, &mut record) && record.len() == schema.fields().len();
-        if is_record && cells_fit(&record, format, schema).map_err(io::Error::other)? {
+        if format.read_cells(line, &mut record) && sign.is_cells(&record, format, schema)? {
             return Ok(Some(behind));
         }
     }
     Ok(None)
 }
 
-fn flaw_of_json(held: &Arc<OpenFile>, shape: &TextFormat, file: &str) -> io::Result<Option<Flaw>> {
+fn flaw_of_json(
+    held: &Arc<OpenFile>,
+    shape: &TextFormat,
+    (schema, sign): (&SchemaRef, &RowSign),
+    file: &str,
+) -> io::Result<Option<Flaw>> {
     let mut objects = shape.lines(held.reader())?;
     let flaw = |what: String| Some(Flaw { what, is_doubtful: false });
     let mut last_line = 0;
+    let mut doubtful = None;
     while let Some(text) = objects.next()? {
         let is_object = read_object(text).is_some();
+        let mut behind = (1..).zip(text.split(|byte| *byte == b'\n').skip(1));
+        let within = behind.find(|(_, line)| sign.is_object(line, schema));
+        let within: Option<u64> = within.map(|(lines, _)| lines);
         let line = objects.first_line();
         if !is_object {
             return Ok(flaw(format!("the object in line {line}{file} cannot be read")));
@@ -302,8 +385,14 @@ fn flaw_of_json(held: &Arc<OpenFile>, shape: &TextFormat, file: &str) -> io::Res
             return Ok(flaw(format!("line {line}{file} has two objects that are in no array")));
         }
         last_line = (line + objects.lines_of_record()).saturating_sub(1);
+        if let (None, Some(lines)) = (&doubtful, within) {
+            let line = line.saturating_add(lines);
+            let what = format!("line {line}{file} is within an object and reads like a row");
+            doubtful = Some(Flaw { what, is_doubtful: true });
+        }
     }
-    Ok(objects
-        .broken()
-        .and_then(|line| flaw(format!("line {line}{file} has something else than whole objects"))))
+    let broken = objects.broken();
+    let broken = broken
+        .and_then(|line| flaw(format!("line {line}{file} has something else than whole objects")));
+    Ok(broken.or(doubtful))
 }

@@ -22,13 +22,20 @@ use crate::ledger::records::time;
 /// use hushql_vault::ledger::{ChargeCaps, CostCap};
 ///
 /// let epsilon = |nano| CostCap { epsilon: Some(Spend::of_epsilon(nano, 0)), rho: None };
-/// let caps = ChargeCaps { statement: Some(epsilon(100_000_000)), day: Some(epsilon(1_000_000_000)) };
+/// let caps = ChargeCaps {
+///     statement: Some(epsilon(100_000_000)),
+///     day: Some(epsilon(1_000_000_000)),
+///     ..ChargeCaps::default()
+/// };
 /// assert_ne!(caps, ChargeCaps::default());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChargeCaps {
     /// The most that one statement may cost.
     pub statement: Option<CostCap>,
+    /// The most that whoever asks says that this statement may cost. It binds beside `statement`,
+    /// and in its own notion: naming a ρ does not turn an ε of the owner's into a ρ.
+    pub stated: Option<CostCap>,
     /// The most that all statements of the analyst on one day (UTC) may cost, those of other
     /// sessions included.
     pub day: Option<CostCap>,
@@ -78,7 +85,7 @@ impl CostCap {
 /// Refuses a cost above the caps of the session that asks.
 ///
 /// # Guarantee
-/// `Ok` only if the cost is at most the cap of a statement, and its sum with the analyst's charges
+/// `Ok` only if the cost is at most each cap of a statement, and its sum with the analyst's charges
 /// of this day (UTC) is at most the cap of a day. A charge calls this in its own transaction, so no
 /// other charge comes in between.
 ///
@@ -90,7 +97,7 @@ pub(super) fn check(
     analyst: &str,
     asked: &Cost,
 ) -> Result<(), Fault> {
-    if let Some(cap) = caps.statement {
+    for cap in [caps.statement, caps.stated].into_iter().flatten() {
         cap.check(&[], asked, false)?;
     }
     match caps.day {

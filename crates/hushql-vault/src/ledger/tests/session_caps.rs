@@ -26,7 +26,7 @@ fn asks(vault: &Vault, nano: i64, atto: i64, caps: ChargeCaps) -> Result<(), Vau
 #[test]
 fn a_statement_costs_no_more_than_its_cap_in_either_part() {
     let vault = vault();
-    let caps = ChargeCaps { statement: cap(100, 7), day: None };
+    let caps = ChargeCaps { statement: cap(100, 7), ..ChargeCaps::default() };
     for (nano, atto, allowed) in
         [(100, 7, true), (101, 0, false), (1, 8, false), (100, 0, true), (1, 7, true)]
     {
@@ -40,10 +40,36 @@ fn a_statement_costs_no_more_than_its_cap_in_either_part() {
     assert!(asks(&vault, 101, 0, ChargeCaps::default()).is_ok(), "another session has no cap");
 }
 
+/// A caller who names a ρ does not turn the owner's cap on ε into one on ρ, and one who names an ε
+/// is held to it where the owner caps ρ alone.
+#[test]
+fn what_a_caller_states_binds_beside_the_caps_of_the_owner() {
+    let vault = vault();
+    let rho = |nano| Spend::of_rho(nano, 7);
+    let (tenth, much) = (NANO / 10, 5 * NANO);
+    let both = CostCap { rho: Some(rho(tenth)), ..cap(tenth, 7).unwrap() };
+    let only_rho = CostCap { epsilon: None, rho: Some(rho(tenth)) };
+    let of_epsilon = |nano| cap(nano, 7);
+    let of_rho = |nano| Some(CostCap { epsilon: None, rho: Some(rho(nano)) });
+    for (statement, stated, nano, allowed) in [
+        (Some(both), of_rho(much), 4 * tenth, false),
+        (Some(both), of_rho(much), tenth, true),
+        (Some(both), of_epsilon(much), 4 * tenth, false),
+        (Some(both), of_epsilon(tenth / 2), tenth, false),
+        (Some(only_rho), of_epsilon(tenth), tenth, true),
+        (Some(only_rho), of_epsilon(tenth / 2), tenth, false),
+        (None, of_epsilon(tenth), tenth + 1, false),
+        (None, of_epsilon(tenth), tenth, true),
+    ] {
+        let caps = ChargeCaps { statement, stated, day: None };
+        assert_eq!(asks(&vault, nano, 0, caps).is_ok(), allowed, "{caps:?} {nano}");
+    }
+}
+
 #[test]
 fn a_day_counts_the_charges_of_all_sessions_of_an_analyst() {
     let vault = vault();
-    let day = ChargeCaps { statement: None, day: cap(100, 0) };
+    let day = ChargeCaps { day: cap(100, 0), ..ChargeCaps::default() };
     assert!(asks(&vault, 60, 0, ChargeCaps::default()).is_ok());
     assert!(asks(&vault, 41, 0, day).is_err());
     assert!(asks(&vault, 40, 0, day).is_ok());
@@ -72,7 +98,7 @@ fn a_charge_without_an_epsilon_needs_a_cap_in_rho() {
         ..request(1, 0, &["adult"])
     };
     let both = CostCap { rho: Some(Spend::of_rho(1_000, 0)), ..cap(1, 0).unwrap() };
-    let quote = |statement| vault.quote(&asked(ChargeCaps { statement, day: None }));
+    let quote = |statement| vault.quote(&asked(ChargeCaps { statement, ..ChargeCaps::default() }));
     assert!(matches!(quote(cap(1_000_000, 0)), Err(VaultError::CapWithoutRho)));
     // The budget counts ε, and refuses for a reason of its own what the cap lets pass.
     assert!(matches!(quote(Some(both)), Err(VaultError::NoEpsilon { .. })));
@@ -84,7 +110,7 @@ fn a_charge_without_an_epsilon_needs_a_cap_in_rho() {
 fn charges_at_the_same_time_share_the_cap_of_a_day() {
     let (_folder, path) = file(spend(NANO, 0));
     let vault = Arc::new(Vault::open(&path).unwrap());
-    let day = ChargeCaps { statement: None, day: cap(50, 0) };
+    let day = ChargeCaps { day: cap(50, 0), ..ChargeCaps::default() };
     let asking = |_| {
         let vault = Arc::clone(&vault);
         std::thread::spawn(move || asks_only(&vault, 10, day).is_ok())
