@@ -2,25 +2,33 @@
 //!
 //! In: rows of public tables. Out: numbers and values that are computed from them while the query
 //! is planned. They depend on no privacy unit, so they reveal nothing about one.
+//!
+//! ```text
+//! v JOIN d ON v.day + 7 = d.day AND v.k = d.k      as many rows as d has of one (day, k)
+//! v JOIN d ON v.day < d.day                        as many rows as d has
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::functions_aggregate::expr_fn::{count, max};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 
 use super::column_origin::Trace;
 use super::join_conditions::equal_columns;
-use super::relation::{Owner, PrivateRelation, named};
+use super::public_conditions::is_known_now;
+use super::relation::{Owner, PrivateRelation, has_subquery, named};
 use super::unit::UnitScope;
 use crate::analysis::below::refusals::several;
 use crate::analysis::below::subquery_semantics::only_true_joins;
 use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::domain::enforced;
+use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::Scope;
+use crate::analysis::expr::shape::{is_string, is_temporal, is_time, type_of};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
 use crate::refusal::{Reason, Refusal};
@@ -47,7 +55,7 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// For every private row, at most this many rows of the public relation have its values in the
-    /// columns that the conditions equate.
+    /// columns and expressions that the conditions equate.
     pub(crate) fn multiplicity(
         &self,
         private: &PrivateRelation,
@@ -56,7 +64,12 @@ impl Walk<'_> {
     ) -> Result<Multiplicity, NotAnalyzed> {
         let keys = equal_columns(private, public, conditions).into_iter();
         let keys: BTreeSet<Column> = keys.map(|(_, key)| key).collect();
-        let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
+        let mut keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
+        for key in conditions.iter().filter_map(|one| equated_value(one, private, public)) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
         let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
         // A reserved name, because a key column may be called n.
         let n = format!("{RESERVED}_rows");
@@ -158,6 +171,50 @@ impl Walk<'_> {
             PrivateRelation { scope: flow.scope, traces: flow.traces, public: flow.public, ..read }
         })
     }
+}
+
+/// The value of a public row that a condition equates with a value of the private row alone:
+/// `d.day` of `v.day + 7 = d.day`.
+///
+/// # Guarantee
+/// For every private row, all public rows that meet the condition have one value of the result. It
+/// is not NULL there.
+fn equated_value(
+    condition: &Expr,
+    private: &PrivateRelation,
+    public: &PrivateRelation,
+) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
+        return None;
+    };
+    let is_over = |expr: &Expr, flow: &PrivateRelation| {
+        expr.column_refs().iter().all(|column| flow.scope.schema.is_column_from_schema(column))
+    };
+    let is_value = |of_public: &Expr| is_over(of_public, public) && !is_over(of_public, private);
+    let (of_private, of_public) = [(left, right), (right, left)]
+        .into_iter()
+        .find(|(one, other)| is_over(one, private) && is_value(other))?;
+    // Each row has one value, and the values of public rows are known while the query is planned.
+    if !is_known_now(of_public) || of_private.is_volatile() || has_subquery(condition) {
+        return None;
+    }
+    let data_type = type_of(of_public, &public.scope.schema).ok()?;
+    let compared_as = type_of(of_private, &private.scope.schema).ok()?;
+    // Equal floats can differ: −0.0 and 0.0.
+    if data_type != compared_as || !has_one_form(&data_type) {
+        return None;
+    }
+    // What the join compares: a cast that loses digits makes several values equal.
+    Some(exact(of_public, &public.scope).ok()?.expr)
+}
+
+/// True if equal values of a type are the same value for GROUP BY.
+fn has_one_form(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || is_string(data_type)
+        || is_temporal(data_type)
+        || is_time(data_type)
+        || matches!(data_type, DataType::Boolean | DataType::Decimal128(..))
 }
 
 /// The value of a subquery over public tables: the value of its row, or NULL if it has no row.
