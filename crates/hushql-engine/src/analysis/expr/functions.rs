@@ -20,7 +20,7 @@ use super::image::with_image;
 use super::interval::Interval;
 use super::looked_up::looked_up;
 use super::magnitude::magnitude;
-use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
+use super::periods::{bins, declared, first_and_last, labels, seconds, starts, undeclared};
 use super::rounding::{bucket, rounded};
 use super::times_of_day::time_part;
 use crate::analysis::expr::interval_ends::below_release;
@@ -538,6 +538,10 @@ fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Fact
     let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
     let (lo, hi) = match part.as_str() {
         "year" => return years(x, whole, scope),
+        "epoch" => {
+            let seconds = seconds(&x.facts, &type_of(&x.expr, &scope.schema)?);
+            return Ok(Facts { range: seconds.0, always: seconds.1, ..unknown(whole, scope)? });
+        }
         "quarter" => (1, 4),
         "month" => (1, 12),
         "week" => (1, 53),
@@ -551,7 +555,7 @@ fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Fact
             return Err(Refusal::new(
                 Reason::Function,
                 readable(whole),
-                "only year, quarter, month, week, day, doy, dow, hour, minute and second can be extracted from a date",
+                "only year, quarter, month, week, day, doy, dow, hour, minute, second and epoch can be extracted from a date",
                 format!(
                     "EXTRACT(DOW FROM {}), the day of the week from 0 for Sunday to 6",
                     readable(&x.expr)
