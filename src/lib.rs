@@ -91,7 +91,7 @@ pub use hushql_engine::{
     DaySpending, Declaration, Description, Engine, EngineBuilder, Error, Explanation,
     ExternalTable, Forecast, LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget,
     PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, Resources, RoundsDone, ScriptStatement,
-    Session, Size, TableSchema, Value, VaultFile, demo, split_statements, versions,
+    Session, SessionSight, Size, TableSchema, Value, VaultFile, demo, split_statements, versions,
 };
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};
 pub use hushql_privacy::{mechanism, privacy, sampler};

@@ -116,6 +116,16 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The message when a server ends because of its disk.
 const LOST: &str = "the vault could not be synced to its disk, and what it shows since may be in memory alone: the server ends; look at the disk, and start the server again (a supervisor should)";
 
+/// A vault that nobody was served yet begins with grants that are required.
+fn require_grants_if_new(house: &House, tell: &impl Fn(&str)) -> Result<(), String> {
+    if house.engine.begin_serving().map_err(|error| error.to_string())? {
+        tell(
+            "this vault is new, so grants are required: a role sees only what is granted to it, by GRANT SELECT ON visits TO lab and GRANT USAGE ON BUDGET study TO lab",
+        );
+    }
+    Ok(())
+}
+
 /// Serves until the program is told to stop, or the vault cannot be used any more. `tell` gets a
 /// sentence for each listening address.
 ///
@@ -159,6 +169,7 @@ pub(crate) async fn serve(
     let house = Arc::new(House::new(engine, (tls, !is_local), limits, logs));
     let listener = TcpListener::bind(options.listen)
         .map_err(|error| not_bound(options.listen, &error, "--listen"))?;
+    require_grants_if_new(&house, &tell)?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let secured = if house.tls.is_some() { ", with TLS" } else { "" };
     tell(&format!("listening on {address} for roles{secured}"));

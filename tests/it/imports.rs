@@ -947,6 +947,45 @@ fn one_door_leads_to_the_rows_of_synthetic_tables() {
     assert_none("ways around the door", violations);
 }
 
+/// Where the frame looks at all declarations, beside the owner's room, and why.
+const WHOLE: [(&str, &str); 8] = [
+    ("engine/visible_catalog.rs", "makes what exists for a reader"),
+    ("engine/shown_grants.rs", "shows to each what exists for them"),
+    ("engine/show.rs", "shows the history within what exists, and the rest to owners"),
+    ("engine/mod.rs", "a program registers a table for its owner"),
+    ("engine/answer_files.rs", "no export folder may hold any table"),
+    ("engine/query/declared.rs", "compares versions alone"),
+    ("engine/release_tables.rs", "a name that any view reads is taken"),
+    ("instance/entry_numbers.rs", "whether readers are kept apart"),
+];
+
+/// A session finds tables, views and budgets in a `VisibleCatalog`: nothing else asks the vault for
+/// all of them.
+#[test]
+fn one_place_decides_what_a_session_sees() {
+    let asks = ["catalog", "declarations", "release_tables", "inventory", "budgets", "roles"];
+    let (mut violations, mut seen) = (Vec::new(), BTreeSet::new());
+    for source in sources_of(&root("crates/hushql-engine")) {
+        let file = source.path.display().to_string();
+        let tokens = tokens(&source.code);
+        for words in tokens.windows(4) {
+            let [vault, dot, name, open] = words else { continue };
+            let is_call = (dot.as_str(), open.as_str()) == (".", "(");
+            if vault != "vault" || !is_call || !asks.contains(&name.as_str()) {
+                continue;
+            }
+            match WHOLE.iter().any(|(known, _)| *known == file) || file.starts_with("owner/") {
+                true => drop(seen.insert(file.clone())),
+                false => violations.push(format!("{file}: vault.{name}()")),
+            }
+        }
+    }
+    assert_none("look-ups beside what exists for the reader", violations);
+    for (file, reason) in WHOLE {
+        assert!(seen.contains(file), "{file} ({reason}) asks for nothing any more");
+    }
+}
+
 #[test]
 fn nothing_panics_on_purpose() {
     let mut violations = Vec::new();

@@ -82,6 +82,7 @@ pub use engine::spending::DaySpending;
 pub use engine::split_statements;
 pub use engine::stream::AnswerStream;
 pub use engine::vault_file::VaultFile;
+pub use engine::visible_catalog::SessionSight;
 pub use error::{Error, LedgerError};
 pub use explain::Explanation;
 pub use ledger::{BudgetState, ChargeCaps, CostCap, SliceState};

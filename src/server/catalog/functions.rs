@@ -436,6 +436,9 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
             let known = int(0).is_some_and(|oid| is_visible(world, oid));
             Datum::Bool(known)
         }
+        "has_table_privilege" => has_privilege(world, values, 2)?,
+        "has_any_column_privilege" => has_privilege(world, values, 2)?,
+        "has_column_privilege" => has_privilege(world, values, 3)?,
         // A role may query, but declare nothing.
         name if name.starts_with("has_") => {
             let wanted = values.last().and_then(Datum::text).unwrap_or_default().to_lowercase();
@@ -443,6 +446,34 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
         }
         _ => return Err(Unanswered::Unclear),
     })
+}
+
+/// Whether a role has a privilege on a table, the last argument. `own` is the number of arguments
+/// without a role. A table that does not exist for the role is an error, or NULL by its number.
+fn has_privilege(world: &World, values: &[Datum], own: usize) -> Result<Datum, Unanswered> {
+    let Some(before) = values.len().checked_sub(own) else { return Err(Unanswered::Unclear) };
+    let is_role = |datum: &Datum| match datum.int() {
+        Some(number) => number == relations::role_number(&world.role),
+        None => datum.text().is_some_and(|name| name == world.role),
+    };
+    let table = values.get(before).ok_or(Unanswered::Unclear)?;
+    let number = match (table.int(), table.text()) {
+        (Some(number), _) => {
+            Some(number).filter(|number| relations::name_of(world, *number).is_some())
+        }
+        (None, Some(name)) => Some(
+            relations::numbered(world, &name)
+                .ok_or_else(|| Unanswered::Said("42P01", format!("there is no table {name}")))?,
+        ),
+        (None, None) => None,
+    };
+    if number.is_none() {
+        return Ok(Datum::Null);
+    }
+    let wanted = values.last().and_then(Datum::text).unwrap_or_default().to_lowercase();
+    // What other roles may do is the owner's to know.
+    let is_own = values.iter().take(before).all(is_role);
+    Ok(Datum::Bool(is_own && wanted.split(',').any(|right| right.trim() == "select")))
 }
 
 fn is_visible(world: &World, oid: i64) -> bool {
@@ -477,7 +508,7 @@ pub(super) fn shown(world: &World, what: &str, value: &Datum) -> Datum {
 }
 
 /// A name, quoted if necessary.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let begins = name.chars().next().is_some_and(|c| !c.is_ascii_digit());
     if begins && name.chars().all(plain) {
@@ -545,7 +576,10 @@ mod tests {
             ("nullif", vec!["".into(), "".into()], None),
             ("format_type", vec![Datum::Int(20), Datum::Null], Some("bigint")),
             ("pg_get_expr", vec![Datum::Null], None),
-            ("has_table_privilege", vec!["people".into(), "INSERT".into()], Some("f")),
+            ("has_table_privilege", vec!["adult".into(), "INSERT".into()], Some("f")),
+            ("has_table_privilege", vec!["public.adult".into(), "SELECT".into()], Some("t")),
+            ("has_table_privilege", vec!["eve".into(), "adult".into(), "SELECT".into()], Some("f")),
+            ("has_table_privilege", vec![Datum::Int(7), "SELECT".into()], None),
         ] {
             assert_eq!(call(name, &values).unwrap().as_deref(), expected, "{name}");
         }

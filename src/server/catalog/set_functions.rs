@@ -188,6 +188,15 @@ pub(super) fn rows(
                 list.into_iter().zip(1_i64..).map(|(x, n)| vec![x, Datum::Int(n)]),
             )
         }
+        // Each list of access says what the role itself may do: read, granted by the owner.
+        "aclexplode" => {
+            let grantee = relations::role_number(&env.world.role);
+            let (owner, own) = (Datum::Int(relations::OWNER), Datum::Int(grantee));
+            let row =
+                |_: Datum| vec![owner.clone(), own.clone(), "SELECT".into(), Datum::Bool(false)];
+            let names = ["grantor", "grantee", "privilege_type", "is_grantable"];
+            record(width, &names, list(0).unwrap_or_default().into_iter().map(row))
+        }
         "string_to_table" | "regexp_split_to_table" => match (text(0), text(1)) {
             (Some(text), Some(between)) if !between.is_empty() => {
                 one(text.split(&between).map(Datum::from).collect())

@@ -191,6 +191,8 @@ fn a_dump_rebuilds_roles() {
             "CREATE ROLE lab LOGIN PASSWORD 'correct horse' VALID UNTIL '2099-01-01 12:30';
              CREATE ROLE \"co-lab\" NOLOGIN NODEFAULTS PASSWORD 'battery staple';
              CREATE ROLE late;
+             GRANT SELECT ON people TO \"co-lab\"; GRANT USAGE ON BUDGET b TO \"co-lab\";
+             GRANT \"co-lab\" TO lab, late; SET GRANTS REQUIRED;
              ALTER PRIVACY BUDGET b ADD SLICE \"co-lab\" LIMIT (epsilon=1)",
         )
         .says(0, &["role late: may log in, once it has a password: ALTER ROLE late PASSWORD"]);
@@ -209,6 +211,14 @@ fn a_dump_rebuilds_roles() {
     );
     assert!(plain.contains("CREATE ROLE \"co-lab\" NOLOGIN NODEFAULTS;"), "{plain}");
     assert!(plain.contains("CREATE ROLE lab LOGIN VALID UNTIL '2099-01-01 12:30:00';"), "{plain}");
+    for grant in [
+        "GRANT SELECT ON people TO \"co-lab\";",
+        "GRANT USAGE ON BUDGET b TO \"co-lab\";",
+        "GRANT \"co-lab\" TO lab;",
+        "SET GRANTS REQUIRED;",
+    ] {
+        assert!(plain.contains(grant), "{plain}");
+    }
     let whole = study.run(&["dump", "study.db", "--verifiers"]);
     whole.says(0, &[]);
     let whole = whole.out;

@@ -13,6 +13,7 @@ pub(crate) mod faults;
 pub(crate) mod folders;
 pub(crate) mod found_bounds;
 pub(crate) mod fuzz;
+pub(crate) mod grants;
 pub(crate) mod held;
 pub(crate) mod key_types;
 pub(crate) mod lakes;

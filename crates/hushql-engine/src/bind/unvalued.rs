@@ -20,8 +20,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use super::placeholder::Placeholder;
 use crate::dialect::{parameter_marker, parameter_of};
 
-/// The function that represents parameter `n`, counted from 1, of this type; NULL for one whose type
-/// is not known. A query runs only after its parameters have values.
+/// The function that represents parameter `n`, counted from 1, of this type; NULL for one whose
+/// type is not known. A query runs only after its parameters have values.
 pub(super) fn unvalued(n: usize, data_type: DataType) -> Placeholder {
     // An immutable call with no argument could be computed as a constant.
     Placeholder::new(parameter_marker(n), data_type, Volatility::Stable)

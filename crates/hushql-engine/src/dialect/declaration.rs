@@ -218,6 +218,13 @@ pub enum Declaration {
         /// Whether a missing role is not an error.
         if_exists: bool,
     },
+    /// `GRANT … TO role {, role}`, or `REVOKE … FROM role {, role}`.
+    Grant(GrantClause),
+    /// `SET GRANTS REQUIRED`, or `SET GRANTS NOT REQUIRED`.
+    SetGrants {
+        /// Whether roles see only what is granted to them.
+        are_required: bool,
+    },
     /// `DROP PRIVACY BUDGET [IF EXISTS] name`.
     DropBudget {
         /// The budget's name.
@@ -225,6 +232,32 @@ pub enum Declaration {
         /// Whether a missing budget is not an error.
         if_exists: bool,
     },
+}
+
+/// Grants that are given to roles, or taken from them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantClause {
+    /// What is granted.
+    pub objects: GrantObjects,
+    /// The roles.
+    pub roles: Vec<String>,
+    /// True for GRANT, false for REVOKE.
+    pub may: bool,
+}
+
+/// What is granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantObjects {
+    /// `SELECT ON name {, name}`.
+    Tables(Vec<String>),
+    /// `SELECT ON ALL TABLES`: those that are declared now.
+    AllTables,
+    /// `USAGE ON BUDGET name {, name}`.
+    Budgets(Vec<String>),
+    /// `USAGE ON ALL BUDGETS`: those that are declared now.
+    AllBudgets,
+    /// `role {, role}`.
+    Roles(Vec<String>),
 }
 
 /// The options of a role. `None` means that an option is not written.
@@ -492,6 +525,8 @@ pub enum Show {
     },
     /// `SHOW ROLES`, for owners: who may log in, and until when.
     Roles,
+    /// `SHOW GRANTS [FOR role]`: who may ask about what. A role sees its own.
+    Grants(Option<String>),
     /// `SHOW PRIVACY HISTORY`: when which declarations were made, changed and dropped.
     History,
     /// `DESCRIBE name`, of a table or a view.

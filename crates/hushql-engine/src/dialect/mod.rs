@@ -38,6 +38,7 @@ mod distinct_on;
 mod domain_query;
 pub(crate) mod error;
 mod fresh;
+mod grant_statements;
 mod groups;
 mod headings;
 mod histogram;
@@ -132,9 +133,9 @@ pub(crate) use thresholded::thresholded;
 pub(crate) use view::view_query;
 
 pub use declaration::{
-    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause,
-    ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit,
-    SpendingBy, SpentClause, Taken, UnitClause,
+    Accountant, Allowance, Declaration, DomainClause, GrantClause, GrantObjects, LimitClause,
+    PerQueryClause, ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount,
+    SliceClause, SliceLimit, SpendingBy, SpentClause, Taken, UnitClause,
 };
 
 /// Reads one statement of at most the default size; a `;` at its end is allowed.

@@ -54,6 +54,7 @@ pub(crate) mod range;
 pub(crate) mod schemas;
 pub(crate) mod session;
 pub(crate) mod show;
+mod shown_grants;
 pub(crate) mod spending;
 mod text_columns;
 
@@ -67,6 +68,7 @@ mod summary;
 mod synthetic_about;
 mod synthetic_tables;
 pub(crate) mod vault_file;
+pub(crate) mod visible_catalog;
 
 /// A vault, its tables, and the DataFusion session for its queries. Cheap to clone.
 ///

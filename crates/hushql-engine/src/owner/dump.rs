@@ -2,8 +2,9 @@
 //!
 //! In: one state of the vault. Out: statements in an order in which each can be run: what was
 //! spent, which needs no table; tables after those that they lead to; budgets; views after those
-//! that they read; roles. Names may be hostile, so they are quoted in statements and escaped in
-//! comments, which end with their line. The verifiers of passwords are written only on request.
+//! that they read; roles; grants. Names may be hostile, so they are quoted in statements and
+//! escaped in comments, which end with their line. The verifiers of passwords are written only on
+//! request.
 //!
 //! # Guarantee
 //! After the script has run in a vault, at least as much is spent there on the people of each name
@@ -27,7 +28,7 @@ use crate::ledger::{Inventory, Role};
 use crate::owner::declaration_script::{
     budget_statement, partition_statement, spent_clause, table_statements,
 };
-use crate::owner::{roles, twins};
+use crate::owner::{grants, roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
@@ -102,6 +103,9 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
     }
     for role in &roles_of {
         script.statement(&roles::statement(role, with_verifiers));
+    }
+    for statement in grants::statements(&catalog) {
+        script.statement(&statement);
     }
     if !with_verifiers && !roles_of.is_empty() {
         script.comment(

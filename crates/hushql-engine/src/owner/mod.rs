@@ -36,6 +36,7 @@ mod declared_domains;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
+pub(crate) mod grants;
 pub(crate) mod roles;
 mod slices;
 mod strict;
@@ -318,6 +319,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         }
         Declaration::AlterRole { name, options } => roles::alter(inner, name, options),
         Declaration::DropRole { name, if_exists } => roles::drop(inner, name, *if_exists),
+        Declaration::Grant(clause) => grants::change(inner, clause),
+        Declaration::SetGrants { are_required } => grants::require(inner, *are_required),
         Declaration::DropBudget { name, if_exists } => {
             if *if_exists && catalog.budget(name).is_none() {
                 return Ok(format!("there is no budget {name}"));

@@ -126,6 +126,16 @@ pub enum CatalogError {
         /// The requested name.
         role: String,
     },
+    /// A group would contain itself.
+    #[error(
+        "the role `{group}` has the grants of `{role}` already, so `{role}` cannot have those of `{group}`"
+    )]
+    GroupOfItself {
+        /// The group.
+        group: String,
+        /// The role that would join it.
+        role: String,
+    },
     /// A role of this name exists already.
     #[error("there is a role `{role}` already: ALTER ROLE {} changes it", quoted_analyst(role))]
     DuplicateRole {

@@ -33,6 +33,7 @@ pub mod describe;
 mod digest;
 mod error;
 mod export;
+pub(crate) mod grants;
 pub(crate) mod joins;
 mod metadata;
 pub mod name;
@@ -41,6 +42,7 @@ mod quoted;
 mod replay;
 mod seal;
 mod several_files;
+mod sight;
 pub(crate) mod slices;
 pub mod store;
 mod unit_domains;
@@ -53,6 +55,7 @@ pub use budget::{Budget, PerQuery};
 pub use cell::{Cell, Touched};
 pub use error::CatalogError;
 pub use export::ExportFolder;
+pub use grants::{Granted, Grants};
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,
 };

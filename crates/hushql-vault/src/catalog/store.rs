@@ -15,6 +15,7 @@
 //!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 also in seal('tables')
 //! table_version, refreshed_table              seal('versions'), see `numbers`
+//! role_grant, grants_required                  seal('grants'), see `grants`
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
 //! ```
 
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
+use super::grants::{self, Granted};
 use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
 use crate::catalog::version::Joined;
@@ -39,7 +41,7 @@ pub(crate) use super::seal::{SealedRows, check_seal, seal, set_seal};
 /// [`super::unit_domains`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
-    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles', 'versions')),
+    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles', 'versions', 'grants')),
     digest BLOB NOT NULL CHECK (length(digest) = 32)
 ) STRICT, WITHOUT ROWID;
 
@@ -105,6 +107,7 @@ BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
 pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
     reseal_tables(connection)?;
     numbers::reseal(connection)?;
+    grants::reseal(connection)?;
     reseal_budgets(connection)
 }
 
@@ -146,6 +149,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let joined = Joined::from_pairs(joined_rows(connection)?);
     let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
     let catalog = catalog.with_slices(slices).with_partitions(partitions);
+    let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
 
@@ -155,6 +159,7 @@ pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, Catalog
         seal(connection, SealedRows::Tables)?,
         seal(connection, SealedRows::Budgets)?,
         seal(connection, SealedRows::Versions)?,
+        seal(connection, SealedRows::Grants)?,
     ]))
 }
 
@@ -192,6 +197,7 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
         params![table.name, body(table)?],
     )?;
+    grants::forget(connection, &Granted::Table(table.name.clone()))?;
     reseal_tables(connection)
 }
 
@@ -254,6 +260,7 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
     if connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])? != 1 {
         return Err(CatalogError::UnknownTable { table: name.to_owned() });
     }
+    grants::forget(connection, &Granted::Table(name.to_owned()))?;
     reseal_tables(connection)
 }
 

@@ -85,7 +85,7 @@ fn shapes_of_tools_are_answered() {
             "SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output'",
             vec!["hex"],
         ),
-        ("SELECT a.privilege_type FROM pg_class c, LATERAL aclexplode(c.relacl) a", vec![]),
+        ("SELECT a.privilege_type FROM pg_class c, LATERAL aclexplode(c.relacl) a", vec!["SELECT"]),
         (
             "SELECT n.nspname FROM pg_namespace n WHERE n.nspname = 'public' AND NOT pg_is_other_temp_schema(n.oid)",
             vec!["public"],

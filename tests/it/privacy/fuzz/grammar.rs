@@ -590,7 +590,32 @@ fn role(dice: &mut Dice) -> String {
     ];
     let role = dice.pick(&["ROLE", "USER"]);
     let name = dice.pick(&["lab", "\"co-lab\"", "Eve", "owner", "\"a b\""]);
-    let begin = match dice.below(6) {
+    let begin = match dice.below(9) {
+        6 => {
+            return dice
+                .pick(&[
+                    "SHOW GRANTS",
+                    "SHOW GRANTS FOR lab",
+                    "SET GRANTS REQUIRED",
+                    "SET GRANTS NOT REQUIRED",
+                ])
+                .to_owned();
+        }
+        7 | 8 => {
+            let what = dice.pick(&[
+                "SELECT ON adult",
+                "SELECT ON ALL TABLES",
+                "SELECT ON adult, nobody",
+                "USAGE ON BUDGET shop",
+                "USAGE ON ALL BUDGETS",
+                "Eve",
+                "lab, \"co-lab\"",
+                "ALL ON adult",
+            ]);
+            let (verb, toward) = dice.pick(&[("GRANT", "TO"), ("REVOKE", "FROM")]);
+            let more = dice.pick(&["", ", lab"]);
+            return format!("{verb} {what} {toward} {name}{more}");
+        }
         0 => return format!("DROP {role} {name}"),
         1 => return format!("DROP {role} IF EXISTS {name}"),
         2 => return "SHOW ROLES".to_owned(),
