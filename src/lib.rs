@@ -90,7 +90,7 @@ pub use hushql_engine::{
     Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice,
     DaySpending, Declaration, Description, Engine, EngineBuilder, Error, Explanation,
     ExternalTable, Forecast, LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget,
-    PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, Resources, RoundsDone, ScriptStatement,
+    PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, ReportForm, Resources, RoundsDone, ScriptStatement,
     Session, Size, TableSchema, Value, VaultFile, demo, split_statements, versions,
 };
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};

@@ -8,18 +8,18 @@
 //! ```
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use hushql::Resources;
+use hushql::ReportForm;
 
 use super::print::Format;
 #[cfg(feature = "mcp")]
 use super::serving_arguments::OfAgents;
 #[cfg(feature = "serve")]
 use super::serving_arguments::Serving;
+use super::statement_limits::Allowed;
 #[cfg(feature = "mcp")]
 use crate::mcp::AgentLimits;
 #[cfg(feature = "serve")]
@@ -36,6 +36,7 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
     hushql VAULT [--anchor FILE] [--cluster FOLDER] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
+    hushql report VAULT [BUDGET] [--html|--registry] [--anchor FILE]\n       \
     hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER] [--mcp ADDRESS]\n       \
     hushql mcp VAULT --analyst NAME [--per-call EPSILON] [--session EPSILON]\n       \
     hushql token VAULT ROLE [--days N]\n       \
@@ -136,6 +137,23 @@ enum Command {
         /// Include the verifiers of roles' passwords, from which passwords can be guessed
         #[arg(long)]
         verifiers: bool,
+    },
+    /// Say in sentences what budgets promise: what is protected, from whom, at most how much, and
+    /// what is not covered
+    Report {
+        /// The vault
+        vault: PathBuf,
+        /// The budget; without it, all of them
+        budget: Option<String>,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+        /// One page of HTML, without scripts
+        #[arg(long, conflicts_with = "registry")]
+        html: bool,
+        /// A record of the Differential Privacy Deployments Registry, as JSON
+        #[arg(long)]
+        registry: bool,
     },
     /// Upgrade a vault to the present format
     Upgrade {
@@ -285,114 +303,6 @@ pub(super) struct Style {
     pub(super) no_history: bool,
 }
 
-/// The resources that one statement may use.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Limits of a statement")]
-pub(super) struct Allowed {
-    /// The most memory, such as 2GB or 500MB; a statement that needs more fails
-    /// [default: half of the machine's memory]
-    #[arg(long, global = true, value_name = "SIZE|none", value_parser = limit(size))]
-    memory: Option<Limit<usize>>,
-    /// The folder for data beyond the memory, in nameless files that vanish with the program
-    /// [default: none]
-    #[arg(long, global = true, value_name = "FOLDER")]
-    spill: Option<PathBuf>,
-    /// The most seconds from the text of a statement to its answer [default: 300]
-    #[arg(long, global = true, value_name = "SECONDS|none", value_parser = limit(seconds))]
-    timeout: Option<Limit<u64>>,
-    /// The most rows in an answer [default: 1000000]
-    #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
-    max_rows: Option<Limit<usize>>,
-    /// The most rows into which joins may turn the rows of one person [default: 100000]
-    #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
-    max_fan_out: Option<Limit<usize>>,
-}
-
-/// A limit, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Limit<T> {
-    At(T),
-    Without,
-}
-
-impl<T> Limit<T> {
-    fn or_without(self, without: T) -> T {
-        match self {
-            Self::At(limit) => limit,
-            Self::Without => without,
-        }
-    }
-
-    fn at(self) -> Option<T> {
-        match self {
-            Self::At(limit) => Some(limit),
-            Self::Without => None,
-        }
-    }
-}
-
-/// Reads a limit, or `none`.
-fn limit<T>(
-    read: fn(&str) -> Result<T, String>,
-) -> impl Fn(&str) -> Result<Limit<T>, String> + Clone {
-    move |text| match text {
-        "none" => Ok(Limit::Without),
-        text => read(text).map(Limit::At).map_err(|error| format!("{error}, or `none`")),
-    }
-}
-
-impl Allowed {
-    /// The limits as the library's type.
-    pub(super) fn resources(self) -> Resources {
-        let usual = Resources::default();
-        let fan_out = self.max_fan_out.map(|limit| limit.or_without(usize::MAX));
-        let rows = self.max_rows.map_or(usual.rows, |limit| limit.or_without(usize::MAX));
-        let rows_of_a_unit =
-            fan_out.map_or(usual.rows_of_a_unit, |n| u64::try_from(n).unwrap_or(u64::MAX));
-        let memory = self.memory.map_or(usual.memory, Limit::at);
-        let time = self.timeout.map_or(usual.time, |limit| limit.at().map(Duration::from_secs));
-        usual
-            .with_rows(rows)
-            .with_rows_of_a_unit(rows_of_a_unit)
-            .with_memory(memory)
-            .with_spill(self.spill)
-            .with_time(time)
-    }
-}
-
-/// Reads a number of seconds.
-fn seconds(text: &str) -> Result<u64, String> {
-    let seconds = text.parse::<u64>().ok().filter(|n| *n > 0);
-    seconds.ok_or_else(|| "a time is a whole number of seconds, such as 60".to_owned())
-}
-
-/// Reads a number of rows. It must not be 0, because every statement would then fail after its
-/// charge.
-fn rows(text: &str) -> Result<usize, String> {
-    let rows = text.parse::<usize>().ok().filter(|n| *n > 0);
-    rows.ok_or_else(|| "a number of rows is a whole number, at least 1".to_owned())
-}
-
-/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte, statements
-/// would fail after their charge.
-fn size(text: &str) -> Result<usize, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let power = match unit.trim().to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KB" => 1,
-        "M" | "MB" => 2,
-        "G" | "GB" => 3,
-        "T" | "TB" => 4,
-        _ => return Err("a size is a whole number with KB, MB, GB or TB, such as 2GB".to_owned()),
-    };
-    let bytes =
-        number.parse::<usize>().ok().and_then(|n| n.checked_mul(1000_usize.checked_pow(power)?));
-    bytes.filter(|n| *n >= 1_000_000).ok_or_else(|| {
-        "a size must be at least 1MB and must fit the machine's address space".to_owned()
-    })
-}
-
 /// The task of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProgramTask {
@@ -410,6 +320,8 @@ pub(super) enum ProgramTask {
     Doctor { vault: PathBuf, anchor: Option<PathBuf>, support: bool },
     /// Writes the declarations of a vault as a script.
     Dump { vault: PathBuf, anchor: Option<PathBuf>, verifiers: bool },
+    /// Says what budgets promise.
+    Report { vault: PathBuf, budget: Option<String>, anchor: Option<PathBuf>, form: ReportForm },
     /// Verifies a vault.
     Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
@@ -473,7 +385,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `serve`, `mcp`, `token`, `slt`, `completions` or `man`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `report`, `upgrade`, `serve`, `mcp`, `token`, `slt`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -535,6 +447,14 @@ impl Command {
             Self::Dump { vault, held, verifiers } => {
                 ProgramTask::Dump { vault, anchor: held, verifiers }
             }
+            Self::Report { vault, budget, held, html, registry } => {
+                let form = match (html, registry) {
+                    (true, _) => ReportForm::Html,
+                    (false, true) => ReportForm::Registry,
+                    (false, false) => ReportForm::Text,
+                };
+                ProgramTask::Report { vault, budget, anchor: held, form }
+            }
             Self::Upgrade { vault, held } => ProgramTask::Upgrade { vault, anchor: held },
             #[cfg(feature = "serve")]
             Self::Serve { vault, held, serving } => {
@@ -587,6 +507,10 @@ impl Ask {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use hushql::Resources;
+
     use super::*;
 
     fn task(line: &str) -> Result<(ProgramTask, Style, Allowed), clap::Error> {

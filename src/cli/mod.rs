@@ -40,6 +40,7 @@ mod repl;
 #[cfg(feature = "serve")]
 mod serving_arguments;
 mod slt;
+mod statement_limits;
 mod support;
 mod table;
 mod terminate;
@@ -193,6 +194,11 @@ async fn perform(
             let engine = builder(anchor.as_deref()).open_for_upkeep(vault)?;
             let script = if verifiers { engine.dump_with_verifiers()? } else { engine.dump()? };
             printer.script(&script)?;
+            Ok(0)
+        }
+        ProgramTask::Report { vault, budget, anchor, form } => {
+            let engine = builder(anchor.as_deref()).open_for_upkeep(vault)?;
+            printer.script(&engine.report(budget.as_deref(), form)?)?;
             Ok(0)
         }
         ProgramTask::Doctor { vault, anchor, support: true } => {

@@ -76,6 +76,7 @@ pub use engine::output::Output;
 pub use engine::owner_session::Owner;
 pub use engine::prepared::PreparedQuery;
 pub use engine::progress::RoundsDone;
+pub use engine::reports::ReportForm;
 pub use engine::schemas::TableSchema;
 pub use engine::session::Session;
 pub use engine::spending::DaySpending;

@@ -23,6 +23,7 @@ pub(crate) mod limits;
 pub(crate) mod links;
 pub(crate) mod long_texts;
 pub(crate) mod owners;
+pub(crate) mod privacy_statements;
 pub(crate) mod packages;
 pub(crate) mod pasted;
 pub(crate) mod prepared;

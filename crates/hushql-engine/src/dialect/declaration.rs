@@ -81,6 +81,13 @@ pub enum Declaration {
         /// True for SET, false for DROP.
         strict: bool,
     },
+    /// `ALTER TABLE name SET ABOUT n PEOPLE`, or `DROP ABOUT`: about how many people it is.
+    SetAbout {
+        /// The table's name.
+        table: String,
+        /// The number of people. `None` forgets it.
+        people: Option<u64>,
+    },
     /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
         /// The table's name.
@@ -492,6 +499,8 @@ pub enum Show {
     },
     /// `SHOW ROLES`, for owners: who may log in, and until when.
     Roles,
+    /// `SHOW PRIVACY STATEMENT FOR name`: what a budget promises, in sentences.
+    Statement(String),
     /// `SHOW PRIVACY HISTORY`: when which declarations were made, changed and dropped.
     History,
     /// `DESCRIBE name`, of a table or a view.

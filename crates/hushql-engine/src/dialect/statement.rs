@@ -260,6 +260,9 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
         if take_word(parser, "HISTORY") {
             return Ok(Show::History);
         }
+        if word_then(parser, "STATEMENT", "FOR") {
+            return Ok(Show::Statement(name(parser)?));
+        }
         if !take_word(parser, "BUDGET") {
             return Ok(Show::Privacy);
         }
@@ -267,7 +270,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, COLUMNS FROM name, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
+        "SHOW takes TABLES, COLUMNS FROM name, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, PRIVACY STATEMENT FOR name, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
     )
 }
 

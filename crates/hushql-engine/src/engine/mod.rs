@@ -58,6 +58,7 @@ pub(crate) mod spending;
 mod text_columns;
 
 mod maintenance;
+pub(crate) mod reports;
 mod planning_errors;
 pub(crate) mod prepared;
 mod query;

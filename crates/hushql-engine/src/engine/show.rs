@@ -20,6 +20,7 @@ use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::ledger::{Inventory, OWNER, Vault};
 use crate::owner::declaration_script::{budget_statement, partition_statement, table_statements};
+use crate::owner::privacy_statement::statement;
 use crate::owner::suggest::suggestions;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type_of;
@@ -92,6 +93,14 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         Show::Roles => roles(vault),
         Show::Privacy => privacy(vault, &catalog, reader),
         Show::History => history(vault, to_owner),
+        Show::Statement(name) => {
+            let told = statement(inner, name, reader)?.sentences;
+            let column = |text: &dyn Fn(&(&str, String)) -> String| told.iter().map(text).collect();
+            table(&[
+                ("about", column(&|(heading, _)| (*heading).to_owned())),
+                ("statement", column(&|(_, sentence)| sentence.clone())),
+            ])
+        }
         Show::Budget(name) => accounts::budgets(vault, name.as_deref(), reader),
         Show::Spending { budget, by } => accounts::spending(vault, budget.as_deref(), *by, reader),
     }
@@ -128,6 +137,7 @@ fn for_owners(show: &Show) -> Refusal {
         | Show::Budget(_)
         | Show::Spending { .. }
         | Show::History
+        | Show::Statement(_)
         | Show::ReleaseTable(_)
         | Show::Synthetic(_)
         | Show::CreateReleaseTable(_)

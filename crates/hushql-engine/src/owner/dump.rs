@@ -137,6 +137,11 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
         for statement in table_statements(table, &others) {
             script.statement(&statement);
         }
+        let is_domain = catalog.unit_domain(&table.name) == Some(table.name.as_str());
+        if let Some(people) = catalog.about_people(&table.name).filter(|_| is_domain) {
+            let name = quoted(&table.name);
+            script.statement(&format!("ALTER TABLE {name} SET ABOUT {people} PEOPLE"));
+        }
         written.insert(table.name.clone());
     }
 }

@@ -23,9 +23,11 @@ use crate::owner::altered_table::alter;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::conversions::conversion_of;
 use crate::owner::declared_columns::column_of;
+use crate::owner::promise::warnings;
 use crate::owner::slices::left_text;
 use datafusion::catalog::TableProvider;
 
+mod about_people;
 mod altered_table;
 mod amounts;
 mod budget_partition;
@@ -37,6 +39,10 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod roles;
+pub(crate) mod privacy_statement;
+mod promise;
+pub(crate) mod registry_record;
+pub(crate) mod report_page;
 mod slices;
 mod strict;
 pub(crate) mod suggest;
@@ -200,6 +206,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             set_unit(inner, &open, catalog, known(catalog, table)?, unit, other_people)
         }
         Declaration::SetPublic { table } => set_public(inner, catalog, table, None),
+        Declaration::SetAbout { table, people } => {
+            about_people::set(inner, catalog, table, *people)
+        }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
             alter(inner, catalog, table, |entry| without_unit(entry, Privacy::Undeclared))?;
@@ -262,7 +271,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let slices = slices::declared(slices)?;
             let replace = *taken == Taken::Replace;
             let state = inner.vault.put_budget(&budget, spent, &slices, replace)?;
-            Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
+            let warned = warnings(catalog, &state.budget);
+            Ok(format!("budget {name} for {table}: {}{warned}", left_text(state.left)))
         }
         Declaration::CreatePartitioned { create, column } => {
             let Declaration::CreateBudget { name, table, taken, .. } = create.as_ref() else {
@@ -308,7 +318,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let accountant = accountant_of(&inner.vault.budget(name)?.budget)?;
             let Limit { limit, promise, .. } = limit_of(limit, &accountant)?;
             inner.vault.set_budget_limit(name, limit, promise)?;
-            Ok(format!("budget {name}: {}", left_text(inner.vault.budget(name)?.left)))
+            let state = inner.vault.budget(name)?;
+            let warned = warnings(catalog, &state.budget);
+            Ok(format!("budget {name}: {}{warned}", left_text(state.left)))
         }
         Declaration::SetExport { analyst, folder } => {
             exports::set(inner, analyst, folder.as_deref())

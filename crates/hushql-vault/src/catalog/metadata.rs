@@ -425,6 +425,7 @@ pub struct Catalog {
     views: BTreeMap<String, View>,
     budgets: BTreeMap<String, Budget>,
     exports: BTreeMap<String, ExportFolder>,
+    pub(super) about: BTreeMap<String, u64>,
     slices: BTreeMap<String, Vec<Slice>>,
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,

@@ -23,6 +23,7 @@
 /// it.
 pub const RESERVED: &str = "__hushql";
 
+pub(crate) mod about_people;
 mod accounting;
 mod accounts;
 pub(crate) mod alter;

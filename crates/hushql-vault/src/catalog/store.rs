@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
+use crate::catalog::about_people::AboutPeople;
 use crate::catalog::version::Joined;
 
 pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
@@ -115,6 +116,7 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
+    let mut about = Vec::new();
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -132,6 +134,11 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 exports.push(export);
                 (key, Ok(()))
             }
+            DeclaredRow::About(row) => {
+                let key = AboutPeople::key(&row.about_table);
+                about.push(row);
+                (key, Ok(()))
+            }
         };
         if own != *name || checked.is_err() {
             return Err(SealedRows::Tables.damage());
@@ -144,7 +151,8 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let partitions: Vec<_> = accounts.iter().filter_map(partition).collect();
     let budgets = accounts.into_iter().map(|account| account.budget);
     let joined = Joined::from_pairs(joined_rows(connection)?);
-    let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
+    let catalog =
+        Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
     let catalog = catalog.with_slices(slices).with_partitions(partitions);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
@@ -186,7 +194,9 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         Some(DeclaredRow::View(_)) => {
             return Err(CatalogError::IsView { view: table.name.clone() });
         }
-        Some(DeclaredRow::Export(_)) => return Err(SealedRows::Tables.damage()),
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+            return Err(SealedRows::Tables.damage());
+        }
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
@@ -236,6 +246,30 @@ pub(crate) fn set_export(
     reseal_tables(connection)
 }
 
+/// Stores the number of a table's people in place of the earlier one, or deletes it.
+pub(crate) fn set_about(
+    connection: &Connection,
+    table: &str,
+    people: Option<u64>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = AboutPeople::key(table);
+    match people {
+        Some(people) => {
+            let about_table = table.to_owned();
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&AboutPeople { about_table, people })?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
+    }
+    reseal_tables(connection)
+}
+
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
@@ -254,6 +288,7 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
     if connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])? != 1 {
         return Err(CatalogError::UnknownTable { table: name.to_owned() });
     }
+    connection.execute("DELETE FROM declared_table WHERE name = ?1", [AboutPeople::key(name)])?;
     reseal_tables(connection)
 }
 
@@ -270,6 +305,7 @@ pub(super) enum DeclaredRow {
     Table(Box<Table>),
     View(View),
     Export(ExportFolder),
+    About(AboutPeople),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -288,7 +324,9 @@ pub(super) fn declared(
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
-        Some(DeclaredRow::Export(_)) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+            Err(CatalogError::UnknownTable { table: name.to_owned() })
+        }
         Some(DeclaredRow::Table(_)) | None => Ok(()),
     }
 }

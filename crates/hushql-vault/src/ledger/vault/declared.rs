@@ -209,6 +209,17 @@ impl Vault {
         })
     }
 
+    /// States about how many people a table is, or forgets it.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the table does not exist.
+    pub fn set_about(&self, table: &str, people: Option<u64>) -> Result<(), VaultError> {
+        self.declare(|connection, _| {
+            store::table(&store::load(connection)?, table)?;
+            Ok(store::set_about(connection, table, people)?)
+        })
+    }
+
     /// The anchor with which the vault was opened.
     pub fn anchor(&self) -> Option<PathBuf> {
         // A handle that a panic poisoned is not used any more, but its anchor has not moved.
