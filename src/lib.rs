@@ -87,7 +87,7 @@ pub use datafusion;
 
 pub use hushql_engine::ticks::Ticks;
 pub use hushql_engine::{
-    Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice,
+    Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, ApplyPlan, BindError, BudgetSlice,
     DaySpending, Declaration, Description, Engine, EngineBuilder, Error, Explanation,
     ExternalTable, Forecast, LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget,
     PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, ReportForm, Resources, RoundsDone, ScriptStatement,

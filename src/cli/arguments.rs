@@ -36,6 +36,8 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
     hushql VAULT [--anchor FILE] [--cluster FOLDER] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
+    hushql apply VAULT FILE [--plan] [--anchor FILE]\n       \
+    hushql reload VAULT [TABLE…] [--anchor FILE]\n       \
     hushql report VAULT [BUDGET] [--html|--registry] [--anchor FILE]\n       \
     hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER] [--mcp ADDRESS]\n       \
     hushql mcp VAULT --analyst NAME [--per-call EPSILON] [--session EPSILON]\n       \
@@ -137,6 +139,31 @@ enum Command {
         /// Include the verifiers of roles' passwords, from which passwords can be guessed
         #[arg(long)]
         verifiers: bool,
+    },
+    /// Bring a vault to what a file of declarations says; a second run has nothing to do. What only
+    /// the vault has stays
+    Apply {
+        /// The vault
+        vault: PathBuf,
+        /// The file of declarations, such as one that `dump` wrote
+        file: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+        /// Print the statements that would be run, and change nothing
+        #[arg(long)]
+        plan: bool,
+    },
+    /// Verify tables again on the files that a load has replaced, and keep their declarations; exits
+    /// with 0 if all of them fit, and with 1 if one does not, which then stays as it was
+    Reload {
+        /// The vault
+        vault: PathBuf,
+        /// The tables; without them, all that are read from files or servers
+        tables: Vec<String>,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
     },
     /// Say in sentences what budgets promise: what is protected, from whom, at most how much, and
     /// what is not covered
@@ -320,6 +347,10 @@ pub(super) enum ProgramTask {
     Doctor { vault: PathBuf, anchor: Option<PathBuf>, support: bool },
     /// Writes the declarations of a vault as a script.
     Dump { vault: PathBuf, anchor: Option<PathBuf>, verifiers: bool },
+    /// Brings a vault to what a file says, or says what that takes.
+    Apply { vault: PathBuf, file: PathBuf, anchor: Option<PathBuf>, plan: bool },
+    /// Verifies tables again.
+    Reload { vault: PathBuf, tables: Vec<String>, anchor: Option<PathBuf> },
     /// Says what budgets promise.
     Report { vault: PathBuf, budget: Option<String>, anchor: Option<PathBuf>, form: ReportForm },
     /// Verifies a vault.
@@ -385,7 +416,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `report`, `upgrade`, `serve`, `mcp`, `token`, `slt`, `completions` or `man`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `apply`, `reload`, `report`, `upgrade`, `serve`, `mcp`, `token`, `slt`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -446,6 +477,12 @@ impl Command {
             }
             Self::Dump { vault, held, verifiers } => {
                 ProgramTask::Dump { vault, anchor: held, verifiers }
+            }
+            Self::Apply { vault, file, held, plan } => {
+                ProgramTask::Apply { vault, file, anchor: held, plan }
+            }
+            Self::Reload { vault, tables, held } => {
+                ProgramTask::Reload { vault, tables, anchor: held }
             }
             Self::Report { vault, budget, held, html, registry } => {
                 let form = match (html, registry) {

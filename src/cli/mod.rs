@@ -13,6 +13,7 @@
 //! ```
 
 mod arguments;
+mod as_code;
 mod chart;
 mod commands;
 mod complete;
@@ -195,6 +196,14 @@ async fn perform(
             let script = if verifiers { engine.dump_with_verifiers()? } else { engine.dump()? };
             printer.script(&script)?;
             Ok(0)
+        }
+        ProgramTask::Apply { vault, file, anchor, plan } => {
+            let engine = builder(anchor.as_deref()).resources(resources).open(vault)?;
+            as_code::apply(&engine, &file, plan, printer).await
+        }
+        ProgramTask::Reload { vault, tables, anchor } => {
+            let engine = builder(anchor.as_deref()).resources(resources).open(vault)?;
+            as_code::reload(&engine, &tables, printer).await
         }
         ProgramTask::Report { vault, budget, anchor, form } => {
             let engine = builder(anchor.as_deref()).open_for_upkeep(vault)?;

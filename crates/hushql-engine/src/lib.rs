@@ -68,6 +68,7 @@ pub use dialect::{ScriptStatement, Size, Value};
 pub use engine::Engine;
 pub use engine::analyst_session::Analyst;
 pub use engine::answer_files::AnswerFile;
+pub use engine::applied::ApplyPlan;
 pub use engine::builder::EngineBuilder;
 pub use engine::described::Description;
 pub use engine::forecast::Forecast;

@@ -22,6 +22,7 @@ pub(crate) mod interval_ends;
 pub(crate) mod limits;
 pub(crate) mod links;
 pub(crate) mod long_texts;
+pub(crate) mod as_code;
 pub(crate) mod owners;
 pub(crate) mod privacy_statements;
 pub(crate) mod packages;

@@ -41,7 +41,7 @@ CREATE OR REPLACE VIEW x AS SELECT one FROM (SELECT 1 AS one) AS y;
 ";
 
 /// A vault with every kind of declaration, hostile names, and charges.
-fn study() -> Study {
+pub(super) fn study() -> Study {
     let study = Study::new();
     study.write("people.csv", "id,age\n1,30\n2,41\n3,52\n");
     study.write("copy.csv", "id,age\n1,30\n2,41\n3,52\n");
@@ -61,7 +61,7 @@ fn study() -> Study {
     study
 }
 
-fn dump(study: &Study, vault: &str) -> String {
+pub(super) fn dump(study: &Study, vault: &str) -> String {
     let run = study.run(&["dump", vault]);
     run.says(0, &[]);
     run.out

@@ -93,6 +93,12 @@ pub enum Declaration {
         /// The table's name.
         table: String,
     },
+    /// `ALTER TABLE name RELOAD`: verifies the table on its present files, and keeps its
+    /// declarations.
+    Reload {
+        /// The table's name.
+        table: String,
+    },
     /// `ALTER TABLE name DROP PRIVACY UNIT` (or `DROP PRIVACY`): the table is undeclared again.
     DropUnit {
         /// The table's name.
@@ -451,6 +457,32 @@ pub enum SpendingBy {
     Cell,
 }
 
+/// A request for more of a budget, or the owner's decision on one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BudgetRequestStatement {
+    /// `REQUEST PRIVACY BUDGET name ADD (…) REASON 'text'`.
+    Ask {
+        /// The budget's name.
+        budget: String,
+        /// What to add to its limit.
+        add: Box<LimitClause>,
+        /// Why.
+        reason: String,
+    },
+    /// `APPROVE REQUEST n`.
+    Approve {
+        /// The number of the request.
+        number: i64,
+    },
+    /// `DENY REQUEST n [REASON 'text']`.
+    Deny {
+        /// The number of the request.
+        number: i64,
+        /// Why; may be empty.
+        reason: String,
+    },
+}
+
 /// A change of a release table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseTableChange {
@@ -499,6 +531,8 @@ pub enum Show {
     },
     /// `SHOW ROLES`, for owners: who may log in, and until when.
     Roles,
+    /// `SHOW PRIVACY REQUESTS`: requests for more of a budget.
+    Requests,
     /// `SHOW PRIVACY STATEMENT FOR name`: what a budget promises, in sentences.
     Statement(String),
     /// `SHOW PRIVACY HISTORY`: when which declarations were made, changed and dropped.

@@ -208,6 +208,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     if take_word(parser, "REFRESH") {
         return Ok(Declaration::Refresh { table });
     }
+    if take_word(parser, "RELOAD") {
+        return Ok(Declaration::Reload { table });
+    }
     expect_word(parser, "SET")?;
     if take_word(parser, "PUBLIC") {
         return Ok(Declaration::SetPublic { table });

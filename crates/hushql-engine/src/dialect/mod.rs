@@ -65,6 +65,7 @@ pub(crate) mod query_syntax;
 mod reference;
 mod release_table;
 mod report;
+mod request_statements;
 mod role_statements;
 mod rollup_cube;
 mod row_values;
@@ -132,7 +133,7 @@ pub(crate) use thresholded::thresholded;
 pub(crate) use view::view_query;
 
 pub use declaration::{
-    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause,
+    Accountant, Allowance, BudgetRequestStatement, Declaration, DomainClause, LimitClause, PerQueryClause,
     ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit,
     SpendingBy, SpentClause, Taken, UnitClause,
 };

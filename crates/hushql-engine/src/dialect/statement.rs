@@ -11,6 +11,7 @@ use super::declare::{declaration, word_then};
 use super::domain_query::{asks_for_domain, domain_query};
 use super::parser::HushDialect;
 use super::release_table::{grant, names_release_table, query_of_release_table, release_table};
+use super::request_statements::budget_request;
 use super::script::TokenOffsets;
 use super::size::too_deep;
 use super::synthetic_statement::{created, names_synthetic_table, synthetic_table};
@@ -115,6 +116,7 @@ fn statement(
         "create" | "drop" if names_release_table(parser) => release_table(parser, dialect)?,
         "create" | "drop" if names_synthetic_table(parser) => synthetic_table(parser, dialect)?,
         "grant" | "revoke" => grant(parser)?,
+        "request" | "approve" | "deny" => budget_request(parser, first)?,
         "create" | "alter" | "drop" => {
             let declaration = declaration(parser, dialect, TokenOffsets::in_text(text))?;
             Statement::Declare(Box::new(declaration))
@@ -260,6 +262,9 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
         if take_word(parser, "HISTORY") {
             return Ok(Show::History);
         }
+        if take_word(parser, "REQUESTS") {
+            return Ok(Show::Requests);
+        }
         if word_then(parser, "STATEMENT", "FOR") {
             return Ok(Show::Statement(name(parser)?));
         }
@@ -270,7 +275,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, COLUMNS FROM name, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, PRIVACY STATEMENT FOR name, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
+        "SHOW takes TABLES, COLUMNS FROM name, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, PRIVACY STATEMENT FOR name, PRIVACY REQUESTS, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
     )
 }
 

@@ -37,11 +37,13 @@ use owner_session::Owner;
 pub(crate) use session::Session;
 
 mod accounts;
+pub(crate) mod applied;
 pub(crate) mod analyst_session;
 pub(crate) mod answer_files;
 mod attempts;
 mod bearer_token;
 pub(crate) mod builder;
+mod decisions;
 pub(crate) mod described;
 mod explained;
 pub(crate) mod forecast;
@@ -58,6 +60,7 @@ pub(crate) mod spending;
 mod text_columns;
 
 mod maintenance;
+mod reloads;
 pub(crate) mod reports;
 mod planning_errors;
 pub(crate) mod prepared;

@@ -7,9 +7,9 @@ use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampSecondArray,
 };
 
-use super::accounts;
 use super::summary::summary;
 use super::text_columns::table;
+use super::{accounts, decisions};
 use crate::answer::Answer;
 use crate::catalog::cell::Partition;
 use crate::catalog::describe::{domain_text, privacy_text};
@@ -18,7 +18,7 @@ use crate::dialect::Show;
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
-use crate::ledger::{Inventory, OWNER, Vault};
+use crate::ledger::{Inventory, OWNER, Vault, is_of_another, own_requests};
 use crate::owner::declaration_script::{budget_statement, partition_statement, table_statements};
 use crate::owner::privacy_statement::statement;
 use crate::owner::suggest::suggestions;
@@ -92,7 +92,8 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         }
         Show::Roles => roles(vault),
         Show::Privacy => privacy(vault, &catalog, reader),
-        Show::History => history(vault, to_owner),
+        Show::History => history(vault, reader),
+        Show::Requests => decisions::show(inner, reader),
         Show::Statement(name) => {
             let told = statement(inner, name, reader)?.sentences;
             let column = |text: &dyn Fn(&(&str, String)) -> String| told.iter().map(text).collect();
@@ -138,6 +139,7 @@ fn for_owners(show: &Show) -> Refusal {
         | Show::Spending { .. }
         | Show::History
         | Show::Statement(_)
+        | Show::Requests
         | Show::ReleaseTable(_)
         | Show::Synthetic(_)
         | Show::CreateReleaseTable(_)
@@ -214,8 +216,12 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
 }
 
 /// The history of declarations. Only owners see the queries of views.
-fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
+fn history(vault: &Vault, reader: &str) -> Result<Answer, Error> {
     let mut declared = vault.declarations()?;
+    let to_owner = reader == OWNER;
+    // What others ask of the owner is theirs and the owner's to know.
+    let own = own_requests(&declared, reader);
+    declared.retain(|declared| to_owner || !is_of_another(declared, &own));
     // Only the owner may know who else may log in.
     declared.retain(|declared| to_owner || !declared.change.starts_with("role "));
     let change = |change: &str| match change.split_once(": ") {

@@ -30,6 +30,9 @@ pub enum CatalogError {
         /// The name that is taken.
         table: String,
     },
+    /// A request, or a decision on one, is refused, in this sentence.
+    #[error("{0}")]
+    Request(String),
     /// No view has this name.
     #[error("there is no view `{view}`")]
     UnknownView {

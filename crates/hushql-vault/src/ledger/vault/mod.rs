@@ -16,6 +16,7 @@
 //! # Ok::<(), hushql_vault::ledger::VaultError>(())
 //! ```
 
+pub(crate) mod budget_requests;
 pub(crate) mod budgets;
 pub(crate) mod cache;
 pub(crate) mod declared;
