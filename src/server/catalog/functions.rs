@@ -273,6 +273,10 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
         name if name.starts_with("pg_advisory_") => "".into(),
         name if name.starts_with("pg_is_") => Datum::Bool(false),
         "format" => formatted(values)?,
+        "to_char" => match (text(0), text(1)) {
+            (Some(time), Some(pattern)) => told(Some(time_as(&time, &pattern)?)),
+            _ => Datum::Null,
+        },
         "strpos" | "position" => match (text(0), text(1)) {
             (Some(text), Some(part)) => {
                 let found = text.find(&part).and_then(|at| text.get(..at));
@@ -487,6 +491,32 @@ fn quoted(name: &str) -> String {
     }
 }
 
+/// A moment in the words of a pattern, such as `YYYY-MM-DD HH24:MI:SS TZ`. The time zone is UTC.
+fn time_as(time: &str, pattern: &str) -> Result<String, Unanswered> {
+    let part = |from: usize, to: usize| time.get(from..to).ok_or(Unanswered::Unclear);
+    let parts = [
+        ("YYYY", part(0, 4)?),
+        ("HH24", part(11, 13)?),
+        ("MM", part(5, 7)?),
+        ("DD", part(8, 10)?),
+        ("MI", part(14, 16)?),
+        ("SS", part(17, 19)?),
+        ("TZ", "UTC"),
+    ];
+    let (mut out, mut rest) = (String::new(), pattern);
+    while let Some(first) = rest.chars().next() {
+        let found = parts.iter().find(|(word, _)| rest.starts_with(word));
+        let (written, length) = match found {
+            Some((word, value)) => (*value, word.len()),
+            None if first.is_alphanumeric() => return Err(Unanswered::Unclear),
+            None => (rest.get(..first.len_utf8()).unwrap_or_default(), first.len_utf8()),
+        };
+        out.push_str(written);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Ok(out)
+}
+
 /// `format('%s of %I', …)`: `%s` is a value, `%I` a name, `%L` a literal.
 fn formatted(values: &[Datum]) -> Result<Datum, Unanswered> {
     let Some(pattern) = values.first().and_then(Datum::text) else { return Ok(Datum::Null) };
@@ -545,6 +575,11 @@ mod tests {
             ("nullif", vec!["".into(), "".into()], None),
             ("format_type", vec![Datum::Int(20), Datum::Null], Some("bigint")),
             ("pg_get_expr", vec![Datum::Null], None),
+            (
+                "to_char",
+                vec!["2026-03-04 05:06:07.8+00".into(), "YYYY-MM-DD HH24:MI:SS TZ".into()],
+                Some("2026-03-04 05:06:07 UTC"),
+            ),
             ("has_table_privilege", vec!["people".into(), "INSERT".into()], Some("f")),
         ] {
             assert_eq!(call(name, &values).unwrap().as_deref(), expected, "{name}");

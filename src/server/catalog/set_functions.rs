@@ -109,6 +109,12 @@ pub(super) fn is_set(name: &str) -> bool {
         || RELATIONS.iter().any(|(known, _)| *known == name)
 }
 
+/// The type of the column with this name in the rows of functions.
+pub(super) fn field(name: &str) -> CatalogType {
+    let mut all = RECORDS.iter().flat_map(|(_, columns)| columns.iter());
+    all.find(|(known, _)| *known == name).map_or(CatalogType::TEXT, |(_, kind)| *kind)
+}
+
 /// The columns of a function with arguments of these types.
 pub(super) fn columns(name: &str, kinds: &[CatalogType]) -> Vec<(String, CatalogType)> {
     let named = |columns: &[(&str, CatalogType)]| {

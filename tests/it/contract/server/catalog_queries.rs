@@ -45,6 +45,17 @@ fn columns_of_the_catalog_have_the_types_of_postgresql() {
     ] {
         assert_eq!(kinds(&mut lab, sql), types, "{sql}");
     }
+    // A row within brackets, and two tables that are joined with each other first.
+    for (sql, types) in [
+        ("SELECT (aclexplode(relacl)).grantee FROM pg_class", vec![OID]),
+        (
+            "SELECT c.relname, i.indisunique, to_char(now(), 'YYYY-MM-DD HH24:MI') FROM pg_class c
+             LEFT JOIN (pg_index i JOIN pg_am a ON a.oid = i.indexrelid) ON i.indrelid = c.oid",
+            vec![NAME, BOOL, TEXT],
+        ),
+    ] {
+        assert_eq!(kinds(&mut lab, sql), types, "{sql}");
+    }
     // Numbers of users' objects, as some tools tell them from the system's.
     let numbers = lab.query("SELECT oid FROM pg_class UNION ALL SELECT oid FROM pg_database");
     assert!(texts(&numbers).iter().all(|row| row[0].parse::<u32>().unwrap() >= 16_384));

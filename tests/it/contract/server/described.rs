@@ -89,6 +89,27 @@ fn parameters_have_the_types_of_the_other_side() {
     assert_eq!(served.study.spent(), before);
 }
 
+/// As PostgreSQL describes them: postgres.js sends a list only where the server says array.
+#[test]
+fn parameters_of_the_catalog_have_the_types_of_the_other_side() {
+    let served = visits();
+    let mut lab = served.lab();
+    for (sql, expected) in [
+        ("SELECT relname FROM pg_class WHERE oid = $1 AND relname = $2", vec![26, 19]),
+        ("SELECT 1 FROM information_schema.tables WHERE table_schema = ANY($1)", vec![1003]),
+        ("SELECT relname FROM pg_class WHERE oid = ANY($1) LIMIT $2", vec![1028, INT8]),
+        ("SELECT relname FROM pg_class WHERE relkind = ANY($1)", vec![1009]),
+        ("SELECT relname FROM pg_class WHERE oid = $1::oid AND relname ~ $2", vec![26, TEXT]),
+    ] {
+        let said = described(&mut lab, sql, &[]);
+        assert_eq!(error_code(&said), None, "{sql}: {said:?}");
+        assert_eq!(said.parameter_types(), expected, "{sql}");
+    }
+    let sql = "SELECT relname FROM pg_class WHERE relname = ANY($1) AND relnamespace = $2";
+    let said = asked(&mut lab, sql, &[], &["{visits,nothing}", "2200"]);
+    assert_eq!(texts(&said), [["visits"]], "{said:?}");
+}
+
 /// Mistakes come with Parse, before a client sends a value: pg8000 waits for ever for the answer to
 /// a Describe that fails.
 #[test]
