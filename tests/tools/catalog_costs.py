@@ -3,6 +3,7 @@
     python3 tests/tools/catalog_costs.py TARGET_FOLDER [PROGRAM] [--slow]
 
 PostgreSQL notes what psql, pgAdmin, Superset, PgJDBC and SQLAlchemy ask it, in steps of run.py, whose TARGET_FOLDER has their packages.
+What they asked is kept in TARGET_FOLDER/tools/asked.json.
 PROGRAM (TARGET_FOLDER/debug/hushql) then answers each question on the catalog RUNS times. What counts is the time that the server computes,
 as Linux notes it, so that a busy machine changes little; it is what a client waits for on a free one. The median over the questions of a
 tool and the slowest of them are printed; --slow prints all above MOST milliseconds. DBeaver cannot be installed here: its tree is asked in DBEAVER, and
@@ -76,7 +77,10 @@ def main() -> int:
     sys.path += [str(path) for path in (python(target, "base").parent.parent / "lib").glob("python*/site-packages")]
     import psycopg
 
-    asked, numbers = traced(target)
+    kept = target / "tools" / "asked.json"
+    if not kept.exists():
+        kept.write_text(json.dumps(traced(target)))
+    asked, numbers = json.loads(kept.read_text())
     asked["DBeaver"] = [(sql, ()) for sql in DBEAVER]
     place = HushQL(program, wide=TABLES)
     slow = 0
