@@ -258,7 +258,7 @@ def shown(steps: list[str]) -> str:
         if step.startswith("\\"):
             kind, rest = "commands", f"`{step}`"
         kinds.setdefault(kind, []).append(rest)
-    return "; ".join(kind if rests == [""] else f"{kind}: {', '.join(rests)}" for kind, rests in kinds.items())
+    return "; ".join(kind if rests == [""] else f"{kind}: {', '.join(rest for rest in rests if rest)}" for kind, rests in kinds.items())
 
 
 def main() -> int:
