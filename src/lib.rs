@@ -63,6 +63,7 @@
 //! |---|---|
 //! | `cli` (default) | the program `hushql` |
 //! | `serve` (default) | `hushql serve`, for clients of PostgreSQL |
+//! | `console` (default) | `hushql console`, a page in a browser |
 //! | `mcp` (default) | `hushql mcp`, for language models |
 //! | `objects` | tables in object stores |
 //! | `postgres` | tables of PostgreSQL servers |
@@ -77,6 +78,8 @@ extern crate self as hushql;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "console")]
+mod console;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "serve")]

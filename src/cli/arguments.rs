@@ -156,6 +156,9 @@ enum Command {
         #[command(flatten)]
         serving: Box<Serving>,
     },
+    /// Open a vault as its owner on a page in a browser of this machine: ask, see, declare
+    #[cfg(feature = "console")]
+    Console(super::serving_arguments::ConsoleArguments),
     /// Answer a language model on standard input and output by the Model Context Protocol: it asks
     /// as an analyst, and never sees rows
     #[cfg(feature = "mcp")]
@@ -421,6 +424,9 @@ pub(super) enum ProgramTask {
     /// Serves a vault.
     #[cfg(feature = "serve")]
     Serve { vault: PathBuf, anchor: Option<PathBuf>, options: Options },
+    /// Shows a vault to its owner in a browser.
+    #[cfg(feature = "console")]
+    Console(super::serving_arguments::ConsoleArguments),
     /// Answers a language model.
     #[cfg(feature = "mcp")]
     Agent { place: TablesFrom, analyst: String, limits: AgentLimits },
@@ -473,7 +479,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `serve`, `mcp`, `token`, `slt`, `completions` or `man`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `serve`, `console`, `mcp`, `token`, `slt`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -541,6 +547,8 @@ impl Command {
                 let options = (*serving).options(&vault);
                 ProgramTask::Serve { vault, anchor: held, options }
             }
+            #[cfg(feature = "console")]
+            Self::Console(opened) => ProgramTask::Console(opened),
             #[cfg(feature = "mcp")]
             Self::Mcp { vault, held, analyst, agents } => ProgramTask::Agent {
                 place: TablesFrom::of(vault, held),

@@ -18,6 +18,8 @@ mod commands;
 mod complete;
 mod config;
 mod consent;
+#[cfg(feature = "console")]
+mod console_pages;
 mod deliver;
 mod draw;
 mod editor;
@@ -216,8 +218,23 @@ async fn perform(
         ProgramTask::Serve { vault, anchor, options } => {
             let path = vault.clone();
             let engine = engine(&TablesFrom::of(vault, anchor), resources, placed)?;
-            let serving =
-                crate::server::serve(engine, &path, &options, |sentence| printer.note(sentence));
+            let say = |sentence: &str| printer.note(sentence);
+            #[cfg(feature = "console")]
+            let shown = console_pages::PRESENTATION;
+            #[cfg(not(feature = "console"))]
+            let shown = ();
+            let serving = crate::server::serve(engine, &path, (&options, shown), say);
+            serving.await.map_err(Failure::Usage)?;
+            Ok(0)
+        }
+        #[cfg(feature = "console")]
+        ProgramTask::Console(opened) => {
+            let place =
+                opened.vault.map_or(TablesFrom::Demo, |vault| TablesFrom::of(vault, opened.held));
+            let engine = engine(&place, resources, placed)?;
+            let say = |sentence: &str| printer.warn(sentence);
+            let shown = console_pages::PRESENTATION;
+            let serving = crate::server::console(engine, (opened.listen, opened.audit), shown, say);
             serving.await.map_err(Failure::Usage)?;
             Ok(0)
         }

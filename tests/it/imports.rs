@@ -105,9 +105,13 @@ const PLACES: [(&str, Place); 43] = [
     ("views", Place::Frame),
     ("lib", Place::Frame),
     ("cli", Place::Guest),
+    ("console", Place::Guest),
     ("mcp", Place::Guest),
     ("server", Place::Guest),
 ];
+
+/// The guests in the package of the program.
+const PROGRAM: [&str; 4] = ["cli", "console", "mcp", "server"];
 
 /// Edges that the rule forbids and that are fine, each with its reason.
 const EXEMPT: [(&str, &str, &str); 1] =
@@ -378,9 +382,7 @@ fn absolute(path: Vec<String>, home: &[String]) -> Vec<String> {
         }
         Some(first)
             if CRATES[1..].iter().any(|(_, name, _)| *name == first)
-                && !home
-                    .first()
-                    .is_some_and(|top| ["cli", "mcp", "server"].contains(&top.as_str())) =>
+                && !home.first().is_some_and(|top| PROGRAM.contains(&top.as_str())) =>
         {
             base.clear();
             rest = &rest[1..];
@@ -543,7 +545,7 @@ fn stages_know_no_later_stage_and_shelves_know_none() {
                 (Place::Stage(_) | Place::Shelf, Place::Shelf) => true,
                 // The program's door leads to the server, and both use what anybody can import.
                 (Place::Guest, Place::Guest) => {
-                    from == "cli" || (from.as_str(), to.as_str()) == ("server", "mcp")
+                    from == "cli" || (from == "server" && ["console", "mcp"].contains(&to.as_str()))
                 }
                 (Place::Guest, _)
                 | (_, Place::Guest)
@@ -878,12 +880,13 @@ fn foreign_crates_stay_where_they_belong() {
                 }
                 "clap" | "clap_complete" | "clap_mangen" | "rustyline" | "comfy_table"
                 | "indicatif" | "sqllogictest" => top == "cli",
-                "rmcp" | "hyper" | "hyper_util" | "http_body_util" => top == "mcp",
+                "rmcp" => top == "mcp",
+                "hyper" | "hyper_util" | "http_body_util" => {
+                    ["console", "mcp"].contains(&top.as_str())
+                }
                 _ => true,
             };
-            if !fine
-                || (["cli", "mcp", "server"].contains(&top.as_str()) && path[0] == "datafusion")
-            {
+            if !fine || (PROGRAM.contains(&top.as_str()) && path[0] == "datafusion") {
                 violations.push(format!("{file}: {}", path.join("::")));
             }
         }
