@@ -63,6 +63,7 @@
 //! |---|---|
 //! | `cli` (default) | the program `hushql` |
 //! | `serve` (default) | `hushql serve`, for clients of PostgreSQL |
+//! | `console` (default) | `hushql console`, a page in a browser |
 //! | `mcp` (default) | `hushql mcp`, for language models |
 //! | `objects` | tables in object stores |
 //! | `postgres` | tables of PostgreSQL servers |
@@ -77,6 +78,8 @@ extern crate self as hushql;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "console")]
+mod console;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "serve")]
@@ -87,11 +90,12 @@ pub use datafusion;
 
 pub use hushql_engine::ticks::Ticks;
 pub use hushql_engine::{
-    Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice,
-    DaySpending, Declaration, Description, Engine, EngineBuilder, Error, Explanation,
+    Accuracy, AccuracyKind, Analyst, Answer, AnswerFile, AnswerStream, ApplyPlan, BindError,
+    BudgetSlice, DaySpending, Declaration, Description, Engine, EngineBuilder, Error, Explanation,
     ExternalTable, Forecast, LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget,
-    PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, Resources, RoundsDone, ScriptStatement,
-    Session, Size, TableSchema, Value, VaultFile, demo, split_statements, versions,
+    PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, ReportForm, Resources, RoundsDone,
+    ScriptStatement, Session, SessionSight, Size, TableSchema, Value, VaultFile, demo,
+    split_statements, versions,
 };
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};
 pub use hushql_privacy::{mechanism, privacy, sampler};

@@ -8,18 +8,18 @@
 //! ```
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use hushql::Resources;
+use hushql::ReportForm;
 
 use super::print::Format;
 #[cfg(feature = "mcp")]
 use super::serving_arguments::OfAgents;
 #[cfg(feature = "serve")]
 use super::serving_arguments::Serving;
+use super::statement_limits::Allowed;
 #[cfg(feature = "mcp")]
 use crate::mcp::AgentLimits;
 #[cfg(feature = "serve")]
@@ -36,6 +36,9 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
     hushql VAULT [--anchor FILE] [--cluster FOLDER] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
+    hushql apply VAULT FILE [--plan] [--anchor FILE]\n       \
+    hushql reload VAULT [TABLE…] [--anchor FILE]\n       \
+    hushql report VAULT [BUDGET] [--html|--registry] [--anchor FILE]\n       \
     hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER] [--mcp ADDRESS]\n       \
     hushql mcp VAULT --analyst NAME [--per-call EPSILON] [--session EPSILON]\n       \
     hushql token VAULT ROLE [--days N]\n       \
@@ -137,6 +140,48 @@ enum Command {
         #[arg(long)]
         verifiers: bool,
     },
+    /// Bring a vault to what a file of declarations says; a second run has nothing to do. What only
+    /// the vault has stays
+    Apply {
+        /// The vault
+        vault: PathBuf,
+        /// The file of declarations, such as one that `dump` wrote
+        file: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+        /// Print the statements that would be run, and change nothing
+        #[arg(long)]
+        plan: bool,
+    },
+    /// Verify tables again on the files that a load has replaced, and keep their declarations;
+    /// exits with 0 if all of them fit, and with 1 if one does not, which then stays as it was
+    Reload {
+        /// The vault
+        vault: PathBuf,
+        /// The tables; without them, all that are read from files or servers
+        tables: Vec<String>,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+    },
+    /// Say in sentences what budgets promise: what is protected, from whom, at most how much, and
+    /// what is not covered
+    Report {
+        /// The vault
+        vault: PathBuf,
+        /// The budget; without it, all of them
+        budget: Option<String>,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+        /// One page of HTML, without scripts
+        #[arg(long, conflicts_with = "registry")]
+        html: bool,
+        /// A record of the Differential Privacy Deployments Registry, as JSON
+        #[arg(long)]
+        registry: bool,
+    },
     /// Upgrade a vault to the present format
     Upgrade {
         /// The vault
@@ -156,6 +201,9 @@ enum Command {
         #[command(flatten)]
         serving: Box<Serving>,
     },
+    /// Open a vault as its owner on a page in a browser of this machine: ask, see, declare
+    #[cfg(feature = "console")]
+    Console(super::serving_arguments::ConsoleArguments),
     /// Answer a language model on standard input and output by the Model Context Protocol: it asks
     /// as an analyst, and never sees rows
     #[cfg(feature = "mcp")]
@@ -285,114 +333,6 @@ pub(super) struct Style {
     pub(super) no_history: bool,
 }
 
-/// The resources that one statement may use.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Limits of a statement")]
-pub(super) struct Allowed {
-    /// The most memory, such as 2GB or 500MB; a statement that needs more fails
-    /// [default: half of the machine's memory]
-    #[arg(long, global = true, value_name = "SIZE|none", value_parser = limit(size))]
-    memory: Option<Limit<usize>>,
-    /// The folder for data beyond the memory, in nameless files that vanish with the program
-    /// [default: none]
-    #[arg(long, global = true, value_name = "FOLDER")]
-    spill: Option<PathBuf>,
-    /// The most seconds from the text of a statement to its answer [default: 300]
-    #[arg(long, global = true, value_name = "SECONDS|none", value_parser = limit(seconds))]
-    timeout: Option<Limit<u64>>,
-    /// The most rows in an answer [default: 1000000]
-    #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
-    max_rows: Option<Limit<usize>>,
-    /// The most rows into which joins may turn the rows of one person [default: 100000]
-    #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
-    max_fan_out: Option<Limit<usize>>,
-}
-
-/// A limit, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Limit<T> {
-    At(T),
-    Without,
-}
-
-impl<T> Limit<T> {
-    fn or_without(self, without: T) -> T {
-        match self {
-            Self::At(limit) => limit,
-            Self::Without => without,
-        }
-    }
-
-    fn at(self) -> Option<T> {
-        match self {
-            Self::At(limit) => Some(limit),
-            Self::Without => None,
-        }
-    }
-}
-
-/// Reads a limit, or `none`.
-fn limit<T>(
-    read: fn(&str) -> Result<T, String>,
-) -> impl Fn(&str) -> Result<Limit<T>, String> + Clone {
-    move |text| match text {
-        "none" => Ok(Limit::Without),
-        text => read(text).map(Limit::At).map_err(|error| format!("{error}, or `none`")),
-    }
-}
-
-impl Allowed {
-    /// The limits as the library's type.
-    pub(super) fn resources(self) -> Resources {
-        let usual = Resources::default();
-        let fan_out = self.max_fan_out.map(|limit| limit.or_without(usize::MAX));
-        let rows = self.max_rows.map_or(usual.rows, |limit| limit.or_without(usize::MAX));
-        let rows_of_a_unit =
-            fan_out.map_or(usual.rows_of_a_unit, |n| u64::try_from(n).unwrap_or(u64::MAX));
-        let memory = self.memory.map_or(usual.memory, Limit::at);
-        let time = self.timeout.map_or(usual.time, |limit| limit.at().map(Duration::from_secs));
-        usual
-            .with_rows(rows)
-            .with_rows_of_a_unit(rows_of_a_unit)
-            .with_memory(memory)
-            .with_spill(self.spill)
-            .with_time(time)
-    }
-}
-
-/// Reads a number of seconds.
-fn seconds(text: &str) -> Result<u64, String> {
-    let seconds = text.parse::<u64>().ok().filter(|n| *n > 0);
-    seconds.ok_or_else(|| "a time is a whole number of seconds, such as 60".to_owned())
-}
-
-/// Reads a number of rows. It must not be 0, because every statement would then fail after its
-/// charge.
-fn rows(text: &str) -> Result<usize, String> {
-    let rows = text.parse::<usize>().ok().filter(|n| *n > 0);
-    rows.ok_or_else(|| "a number of rows is a whole number, at least 1".to_owned())
-}
-
-/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte, statements
-/// would fail after their charge.
-fn size(text: &str) -> Result<usize, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let power = match unit.trim().to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KB" => 1,
-        "M" | "MB" => 2,
-        "G" | "GB" => 3,
-        "T" | "TB" => 4,
-        _ => return Err("a size is a whole number with KB, MB, GB or TB, such as 2GB".to_owned()),
-    };
-    let bytes =
-        number.parse::<usize>().ok().and_then(|n| n.checked_mul(1000_usize.checked_pow(power)?));
-    bytes.filter(|n| *n >= 1_000_000).ok_or_else(|| {
-        "a size must be at least 1MB and must fit the machine's address space".to_owned()
-    })
-}
-
 /// The task of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProgramTask {
@@ -410,6 +350,12 @@ pub(super) enum ProgramTask {
     Doctor { vault: PathBuf, anchor: Option<PathBuf>, support: bool },
     /// Writes the declarations of a vault as a script.
     Dump { vault: PathBuf, anchor: Option<PathBuf>, verifiers: bool },
+    /// Brings a vault to what a file says, or says what that takes.
+    Apply { vault: PathBuf, file: PathBuf, anchor: Option<PathBuf>, plan: bool },
+    /// Verifies tables again.
+    Reload { vault: PathBuf, tables: Vec<String>, anchor: Option<PathBuf> },
+    /// Says what budgets promise.
+    Report { vault: PathBuf, budget: Option<String>, anchor: Option<PathBuf>, form: ReportForm },
     /// Verifies a vault.
     Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
@@ -420,7 +366,10 @@ pub(super) enum ProgramTask {
     Man,
     /// Serves a vault.
     #[cfg(feature = "serve")]
-    Serve { vault: PathBuf, anchor: Option<PathBuf>, options: Options },
+    Serve { vault: PathBuf, anchor: Option<PathBuf>, options: Box<Options> },
+    /// Shows a vault to its owner in a browser.
+    #[cfg(feature = "console")]
+    Console(super::serving_arguments::ConsoleArguments),
     /// Answers a language model.
     #[cfg(feature = "mcp")]
     Agent { place: TablesFrom, analyst: String, limits: AgentLimits },
@@ -473,7 +422,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `serve`, `mcp`, `token`, `slt`, `completions` or `man`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `apply`, `reload`, `report`, `upgrade`, `serve`, `console`, `mcp`, `token`, `slt`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -535,12 +484,28 @@ impl Command {
             Self::Dump { vault, held, verifiers } => {
                 ProgramTask::Dump { vault, anchor: held, verifiers }
             }
+            Self::Apply { vault, file, held, plan } => {
+                ProgramTask::Apply { vault, file, anchor: held, plan }
+            }
+            Self::Reload { vault, tables, held } => {
+                ProgramTask::Reload { vault, tables, anchor: held }
+            }
+            Self::Report { vault, budget, held, html, registry } => {
+                let form = match (html, registry) {
+                    (true, _) => ReportForm::Html,
+                    (false, true) => ReportForm::Registry,
+                    (false, false) => ReportForm::Text,
+                };
+                ProgramTask::Report { vault, budget, anchor: held, form }
+            }
             Self::Upgrade { vault, held } => ProgramTask::Upgrade { vault, anchor: held },
             #[cfg(feature = "serve")]
             Self::Serve { vault, held, serving } => {
-                let options = (*serving).options(&vault);
+                let options = Box::new((*serving).options(&vault));
                 ProgramTask::Serve { vault, anchor: held, options }
             }
+            #[cfg(feature = "console")]
+            Self::Console(opened) => ProgramTask::Console(opened),
             #[cfg(feature = "mcp")]
             Self::Mcp { vault, held, analyst, agents } => ProgramTask::Agent {
                 place: TablesFrom::of(vault, held),
@@ -587,6 +552,10 @@ impl Ask {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use hushql::Resources;
+
     use super::*;
 
     fn task(line: &str) -> Result<(ProgramTask, Style, Allowed), clap::Error> {

@@ -13,11 +13,14 @@
 //! ```
 
 mod arguments;
+mod as_code;
 mod chart;
 mod commands;
 mod complete;
 mod config;
 mod consent;
+#[cfg(feature = "console")]
+mod console_pages;
 mod deliver;
 mod draw;
 mod editor;
@@ -40,6 +43,7 @@ mod repl;
 #[cfg(feature = "serve")]
 mod serving_arguments;
 mod slt;
+mod statement_limits;
 mod support;
 mod table;
 mod terminate;
@@ -195,6 +199,19 @@ async fn perform(
             printer.script(&script)?;
             Ok(0)
         }
+        ProgramTask::Apply { vault, file, anchor, plan } => {
+            let engine = builder(anchor.as_deref()).resources(resources).open(vault)?;
+            as_code::apply(&engine, &file, plan, printer).await
+        }
+        ProgramTask::Reload { vault, tables, anchor } => {
+            let engine = builder(anchor.as_deref()).resources(resources).open(vault)?;
+            as_code::reload(&engine, &tables, printer).await
+        }
+        ProgramTask::Report { vault, budget, anchor, form } => {
+            let engine = builder(anchor.as_deref()).open_for_upkeep(vault)?;
+            printer.script(&engine.report(budget.as_deref(), form)?)?;
+            Ok(0)
+        }
         ProgramTask::Doctor { vault, anchor, support: true } => {
             let engine = builder(anchor.as_deref()).open_for_upkeep(vault)?;
             printer.show(&support::described(&engine)?)?;
@@ -216,8 +233,23 @@ async fn perform(
         ProgramTask::Serve { vault, anchor, options } => {
             let path = vault.clone();
             let engine = engine(&TablesFrom::of(vault, anchor), resources, placed)?;
-            let serving =
-                crate::server::serve(engine, &path, &options, |sentence| printer.note(sentence));
+            let say = |sentence: &str| printer.note(sentence);
+            #[cfg(feature = "console")]
+            let shown = console_pages::PRESENTATION;
+            #[cfg(not(feature = "console"))]
+            let shown = ();
+            let serving = crate::server::serve(engine, &path, (options.as_ref(), shown), say);
+            serving.await.map_err(Failure::Usage)?;
+            Ok(0)
+        }
+        #[cfg(feature = "console")]
+        ProgramTask::Console(opened) => {
+            let place =
+                opened.vault.map_or(TablesFrom::Demo, |vault| TablesFrom::of(vault, opened.held));
+            let engine = engine(&place, resources, placed)?;
+            let say = |sentence: &str| printer.warn(sentence);
+            let shown = console_pages::PRESENTATION;
+            let serving = crate::server::console(engine, (opened.listen, opened.audit), shown, say);
             serving.await.map_err(Failure::Usage)?;
             Ok(0)
         }

@@ -57,6 +57,11 @@ pub(super) struct Serving {
     #[cfg(feature = "mcp")]
     #[command(flatten)]
     agents: OfAgents,
+    /// Serve a page for browsers on this address: roles log in with their passwords; an address
+    /// that other machines can reach needs TLS
+    #[cfg(feature = "console")]
+    #[arg(long, value_name = "ADDRESS")]
+    console: Option<SocketAddr>,
     /// The most seconds for statements that run when the server is told to stop
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     grace: u64,
@@ -80,8 +85,27 @@ impl Serving {
             grace: Duration::from_secs(self.grace),
             #[cfg(feature = "mcp")]
             mcp: self.mcp.map(|address| (address, self.agents.limits())),
+            #[cfg(feature = "console")]
+            console: self.console,
         }
     }
+}
+
+/// The owner's page, and its address.
+#[cfg(feature = "console")]
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(super) struct ConsoleArguments {
+    /// The vault; without one, the built-in tables
+    pub(super) vault: Option<PathBuf>,
+    /// The vault's anchor, if it has one
+    #[arg(long = "anchor", value_name = "FILE", requires = "vault")]
+    pub(super) held: Option<PathBuf>,
+    /// The address, which only this machine can reach [default: a free port]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", hide_default_value = true)]
+    pub(super) listen: SocketAddr,
+    /// Append a record of each statement to this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) audit: Option<PathBuf>,
 }
 
 /// What a language model may spend, whatever its statements name.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use futures::FutureExt;
-use hushql::{Answer, Error, PreparedQuery, Session, Value};
+use hushql::{Answer, Error, PreparedQuery, Session, SessionSight, Value};
 use tokio::task::JoinHandle;
 
 use super::connections::{House, Seat, count};
@@ -123,6 +123,8 @@ pub(super) struct Desk {
     pub(super) settings: HashMap<String, String>,
     pub(super) statements: HashMap<String, Statement>,
     pub(super) portals: HashMap<String, Portal>,
+    /// What existed for the session when its portals and prepared statements were last looked at.
+    sight: Option<SessionSight>,
     pub(super) in_transaction: bool,
     /// Whether a statement of the transaction failed; then the rest of it is refused.
     pub(super) has_failed: bool,
@@ -149,6 +151,7 @@ impl Desk {
             settings: HashMap::new(),
             statements: HashMap::new(),
             portals: HashMap::new(),
+            sight: None,
             in_transaction: false,
             has_failed: false,
             knows_transactions: false,
@@ -162,12 +165,29 @@ impl Desk {
     ///
     /// # Errors
     /// The reason why the connection ends.
-    pub(super) fn may_go_on(&self) -> Result<(), Said> {
+    pub(super) fn may_go_on(&mut self) -> Result<(), Said> {
+        let unread = || said("58030", "the vault cannot be read");
         match self.session.may_go_on() {
-            Ok(true) => Ok(()),
+            Ok(true) => self.forget_what_is_gone().map_err(|_| unread()),
             Ok(false) => Err(said("57P01", "this role may not log in any more")),
-            Err(_) => Err(said("58030", "the vault cannot be read")),
+            Err(_) => Err(unread()),
         }
+    }
+
+    /// Forgets portals, cursors and prepared queries if a table, view or budget no longer exists
+    /// for the session: they hold rows and columns from before.
+    fn forget_what_is_gone(&mut self) -> Result<(), Error> {
+        if self.portals.is_empty() && self.statements.is_empty() {
+            self.sight = None;
+            return Ok(());
+        }
+        let sight = self.session.sight()?;
+        if self.sight.as_ref().is_some_and(|earlier| !sight.has_all_of(earlier)) {
+            self.portals.clear();
+            self.statements.retain(|_, statement| !statement.is_question);
+        }
+        self.sight = Some(sight);
+        Ok(())
     }
 
     /// The bytes of the rows that portals and cursors hold.

@@ -263,6 +263,13 @@ impl House {
         }
     }
 
+    /// Waits for the turn of a log-in that has no connection here, as by a form of a browser. All
+    /// log-ins of a network wait for each other.
+    #[cfg(feature = "console")]
+    pub(super) fn turn_of(&self, from: IpAddr, deadline: Instant) -> Option<Turn<'_>> {
+        self.turns.wait(Some(network(from)), deadline, &|| false)
+    }
+
     /// Waits for the turn of a log-in, without holding a place; see [`Turns::wait`].
     pub(super) fn turn(
         &self,

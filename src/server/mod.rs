@@ -26,14 +26,10 @@ use tokio::runtime::Handle;
 
 use self::audit::Audit;
 use self::connection::From;
-#[cfg(feature = "mcp")]
-use self::connections::count;
 use self::connections::{House, Limits};
 use self::refused_shapes::RefusedShapes;
 pub(crate) use self::refused_shapes::sentences as refused_by_catalog;
 use self::socket::{Socket, not_bound};
-#[cfg(feature = "mcp")]
-use self::statement_kind::StatementText;
 use self::tls::Tls;
 
 mod audit;
@@ -42,6 +38,8 @@ mod catalog;
 mod client;
 mod connection;
 mod connections;
+#[cfg(feature = "console")]
+mod console_gate;
 mod copy;
 mod cursor;
 mod encode;
@@ -54,6 +52,8 @@ mod numeric;
 mod parameter_types;
 mod parameters;
 mod prepared_statement;
+#[cfg(any(feature = "console", feature = "mcp"))]
+mod recorded;
 mod refused_shapes;
 mod reply;
 mod run;
@@ -92,7 +92,17 @@ pub(crate) struct Options {
     /// The address for language models, and what each role may spend there.
     #[cfg(feature = "mcp")]
     pub(crate) mcp: Option<(SocketAddr, crate::mcp::AgentLimits)>,
+    /// The address for browsers.
+    #[cfg(feature = "console")]
+    pub(crate) console: Option<SocketAddr>,
 }
+
+/// How pages show answers.
+#[cfg(feature = "console")]
+pub(crate) type Shown = crate::console::Presentation;
+/// There are no pages.
+#[cfg(not(feature = "console"))]
+pub(crate) type Shown = ();
 
 /// Where the certificate of TLS comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +126,16 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The message when a server ends because of its disk.
 const LOST: &str = "the vault could not be synced to its disk, and what it shows since may be in memory alone: the server ends; look at the disk, and start the server again (a supervisor should)";
 
+/// A vault that nobody was served yet begins with grants that are required.
+fn require_grants_if_new(house: &House, tell: &impl Fn(&str)) -> Result<(), String> {
+    if house.engine.begin_serving().map_err(|error| error.to_string())? {
+        tell(
+            "this vault is new, so grants are required: a role sees only what is granted to it, by GRANT SELECT ON visits TO lab and GRANT USAGE ON BUDGET study TO lab",
+        );
+    }
+    Ok(())
+}
+
 /// Serves until the program is told to stop, or the vault cannot be used any more. `tell` gets a
 /// sentence for each listening address.
 ///
@@ -125,7 +145,7 @@ const LOST: &str = "the vault could not be synced to its disk, and what it shows
 pub(crate) async fn serve(
     engine: Engine,
     vault: &Path,
-    options: &Options,
+    (options, shown): (&Options, Shown),
     tell: impl Fn(&str),
 ) -> Result<(), String> {
     let tls = match &options.tls {
@@ -159,6 +179,7 @@ pub(crate) async fn serve(
     let house = Arc::new(House::new(engine, (tls, !is_local), limits, logs));
     let listener = TcpListener::bind(options.listen)
         .map_err(|error| not_bound(options.listen, &error, "--listen"))?;
+    require_grants_if_new(&house, &tell)?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let secured = if house.tls.is_some() { ", with TLS" } else { "" };
     tell(&format!("listening on {address} for roles{secured}"));
@@ -171,19 +192,8 @@ pub(crate) async fn serve(
         let address = metrics::serve(&house, address)?;
         tell(&format!("listening on {address} for /health and /metrics"));
     }
-    #[cfg(feature = "mcp")]
-    if let Some((address, limits)) = options.mcp {
-        let address = agents(&house, address, limits).await?;
-        tell(&format!("listening on {address} for agents, by the Model Context Protocol"));
-    }
-    let ended = tokio::select! {
-        () = told_to_stop() => {
-            tell("stopping: statements that run are answered first");
-            Ok(())
-        }
-        () = lost(&house.engine) => Err(LOST.to_owned()),
-    };
-    house.stop();
+    guests(&house, options, shown, &tell).await?;
+    let ended = until_the_end(&house, &tell).await;
     let end = Instant::now() + options.grace;
     while house.connected() > 0 && Instant::now() < end {
         tokio::time::sleep(PAUSE).await;
@@ -195,6 +205,70 @@ pub(crate) async fn serve(
     ended
 }
 
+/// Serves clients of other protocols.
+async fn guests(
+    house: &Arc<House>,
+    options: &Options,
+    shown: Shown,
+    tell: &impl Fn(&str),
+) -> Result<(), String> {
+    #[cfg(feature = "mcp")]
+    if let Some((address, limits)) = options.mcp {
+        let address = agents(house, address, limits).await?;
+        tell(&format!("listening on {address} for agents, by the Model Context Protocol"));
+    }
+    #[cfg(feature = "console")]
+    if let Some(address) = options.console {
+        let scheme = if house.tls.is_some() { "https" } else { "http" };
+        let (address, _) = console_gate::pages(house, (address, false), shown).await?;
+        tell(&format!("listening on {address} for browsers: {scheme}://{address}/"));
+    }
+    #[cfg(not(feature = "console"))]
+    let () = shown;
+    let _ = (house, options, tell);
+    Ok(())
+}
+
+/// Waits until the program is told to stop, or the vault is lost, and lets no more statements in.
+async fn until_the_end(house: &House, tell: &impl Fn(&str)) -> Result<(), String> {
+    let ended = tokio::select! {
+        () = told_to_stop() => {
+            tell("stopping: statements that run are answered first");
+            Ok(())
+        }
+        () = lost(&house.engine) => Err(LOST.to_owned()),
+    };
+    house.stop();
+    ended
+}
+
+/// Serves the owner's page on this machine until the program is told to stop, or the vault cannot
+/// be used any more. `tell` gets the link to open.
+///
+/// # Errors
+/// A sentence, if the address or the audit log cannot be used, and after a failed sync of the
+/// vault.
+#[cfg(feature = "console")]
+pub(crate) async fn console(
+    engine: Engine,
+    (address, audit): (SocketAddr, Option<PathBuf>),
+    shown: Shown,
+    tell: impl Fn(&str),
+) -> Result<(), String> {
+    let audit = audit
+        .map(|path| Audit::open(&path).map_err(|error| format!("{}: {error}", path.display())));
+    let limits = Limits { connections: 100, of_a_role: 20 };
+    let logs = (audit.transpose()?, RefusedShapes::beside(Path::new("unused")));
+    let house = Arc::new(House::new((engine, Handle::current()), (None, false), limits, logs));
+    let (address, link) = console_gate::pages(&house, (address, true), shown).await?;
+    tell(&format!(
+        "open this link, which works once: http://{address}{}",
+        link.unwrap_or_default()
+    ));
+    tell("Ctrl-C ends it");
+    until_the_end(&house, &tell).await
+}
+
 /// Serves language models, and returns the bound address. Their queries are in the audit log, too.
 #[cfg(feature = "mcp")]
 async fn agents(
@@ -204,13 +278,7 @@ async fn agents(
 ) -> Result<SocketAddr, String> {
     let recording = Arc::clone(house);
     let record = move |role: &str, sql: &str, answered: Result<&Answer, &Error>| {
-        count(&recording.counts.statements);
-        let Some(audit) = &recording.audit else { return };
-        let code = answered.err().map(|error| sqlstate::told(error, sql, None, false).code);
-        let receipt = answered.ok().and_then(Answer::receipt);
-        // The answer is paid for: a full disk must not withhold it from the client.
-        let code = code.as_deref().unwrap_or("00000");
-        let _ = audit.statement(role, &StatementText::of(sql), code, receipt);
+        recorded::statement(&recording, Some(role), sql, answered.map(Some));
     };
     let endpoint = crate::mcp::Endpoint {
         address,

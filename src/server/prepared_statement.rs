@@ -136,10 +136,10 @@ fn described(desk: &Desk, sql: &str, tokens: &[Token], given: &[u32]) -> Result<
         false => given.to_vec(),
     };
     let guessed: Vec<u32> = as_text(&guessed);
-    if let Some(schema) = catalog::columns(desk, sql, &examples(&guessed))? {
-        return Ok((guessed, Some(schema), false));
-    }
     let stated = filled(parameter_types::stated(tokens), given);
+    if let Some((schema, met)) = catalog::columns(desk, sql, &examples(&guessed))? {
+        return Ok((as_text(&filled(met, &stated)), Some(schema), false));
+    }
     match description(desk, sql, &stated) {
         Ok(description) => {
             let arrays = parameter_types::arrays(tokens);

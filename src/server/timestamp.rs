@@ -65,6 +65,12 @@ pub(super) fn time_text(micros: i64) -> String {
     clock(moment.time())
 }
 
+/// The second of a moment that [`timestamp_text`] wrote, counted from 1970.
+pub(super) fn second(text: &str) -> Option<i64> {
+    let moment = NaiveDateTime::parse_from_str(text.get(..19)?, "%Y-%m-%d %H:%M:%S").ok()?;
+    Some(moment.and_utc().timestamp())
+}
+
 /// The text of a date that a client sends in binary.
 pub(super) fn date_of(days: i32) -> Option<String> {
     let day = day(days.checked_add(DAYS)?)?;

@@ -53,7 +53,7 @@ impl Tls {
     }
 
     /// The same certificate, for HTTP.
-    #[cfg(feature = "mcp")]
+    #[cfg(any(feature = "console", feature = "mcp"))]
     pub(super) fn for_http(&self) -> Arc<ServerConfig> {
         let mut config = self.config.as_ref().clone();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -64,7 +64,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 43] = [
+const PLACES: [(&str, Place); 44] = [
     ("aggregate", Place::Shelf),
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
@@ -106,9 +106,13 @@ const PLACES: [(&str, Place); 43] = [
     ("views", Place::Frame),
     ("lib", Place::Frame),
     ("cli", Place::Guest),
+    ("console", Place::Guest),
     ("mcp", Place::Guest),
     ("server", Place::Guest),
 ];
+
+/// The guests in the package of the program.
+const PROGRAM: [&str; 4] = ["cli", "console", "mcp", "server"];
 
 /// Edges that the rule forbids and that are fine, each with its reason.
 const EXEMPT: [(&str, &str, &str); 1] =
@@ -383,9 +387,7 @@ fn absolute(path: Vec<String>, home: &[String]) -> Vec<String> {
         }
         Some(first)
             if CRATES[1..].iter().any(|(_, name, _)| *name == first)
-                && !home
-                    .first()
-                    .is_some_and(|top| ["cli", "mcp", "server"].contains(&top.as_str())) =>
+                && !home.first().is_some_and(|top| PROGRAM.contains(&top.as_str())) =>
         {
             base.clear();
             rest = &rest[1..];
@@ -548,7 +550,7 @@ fn stages_know_no_later_stage_and_shelves_know_none() {
                 (Place::Stage(_) | Place::Shelf, Place::Shelf) => true,
                 // The program's door leads to the server, and both use what anybody can import.
                 (Place::Guest, Place::Guest) => {
-                    from == "cli" || (from.as_str(), to.as_str()) == ("server", "mcp")
+                    from == "cli" || (from == "server" && ["console", "mcp"].contains(&to.as_str()))
                 }
                 (Place::Guest, _)
                 | (_, Place::Guest)
@@ -887,12 +889,13 @@ fn foreign_crates_stay_where_they_belong() {
                 }
                 "clap" | "clap_complete" | "clap_mangen" | "rustyline" | "comfy_table"
                 | "indicatif" | "sqllogictest" => top == "cli",
-                "rmcp" | "hyper" | "hyper_util" | "http_body_util" => top == "mcp",
+                "rmcp" => top == "mcp",
+                "hyper" | "hyper_util" | "http_body_util" => {
+                    ["console", "mcp"].contains(&top.as_str())
+                }
                 _ => true,
             };
-            if !fine
-                || (["cli", "mcp", "server"].contains(&top.as_str()) && path[0] == "datafusion")
-            {
+            if !fine || (PROGRAM.contains(&top.as_str()) && path[0] == "datafusion") {
                 violations.push(format!("{file}: {}", path.join("::")));
             }
         }
@@ -954,6 +957,47 @@ fn one_door_leads_to_the_rows_of_synthetic_tables() {
     }
     assert_eq!(seen, 1, "the door counts in one place");
     assert_none("ways around the door", violations);
+}
+
+/// Where the frame looks at all declarations, beside the owner's room, and why.
+const WHOLE: [(&str, &str); 10] = [
+    ("engine/visible_catalog.rs", "makes what exists for a reader"),
+    ("engine/shown_grants.rs", "shows to each what exists for them"),
+    ("engine/show.rs", "shows the history within what exists, and the rest to owners"),
+    ("engine/shown_requests.rs", "shows to each the requests of their own"),
+    ("engine/reloads.rs", "reloads the tables of its owner"),
+    ("engine/mod.rs", "a program registers a table for its owner"),
+    ("engine/answer_files.rs", "no export folder may hold any table"),
+    ("engine/query/declared.rs", "compares versions alone"),
+    ("engine/release_tables.rs", "a name that any view reads is taken"),
+    ("instance/entry_numbers.rs", "whether readers are kept apart"),
+];
+
+/// A session finds tables, views and budgets in a `VisibleCatalog`: nothing else asks the vault for
+/// all of them.
+#[test]
+fn one_place_decides_what_a_session_sees() {
+    let asks = ["catalog", "declarations", "release_tables", "inventory", "budgets", "roles"];
+    let (mut violations, mut seen) = (Vec::new(), BTreeSet::new());
+    for source in sources_of(&root("crates/hushql-engine")) {
+        let file = source.path.display().to_string();
+        let tokens = tokens(&source.code);
+        for words in tokens.windows(4) {
+            let [vault, dot, name, open] = words else { continue };
+            let is_call = (dot.as_str(), open.as_str()) == (".", "(");
+            if vault != "vault" || !is_call || !asks.contains(&name.as_str()) {
+                continue;
+            }
+            match WHOLE.iter().any(|(known, _)| *known == file) || file.starts_with("owner/") {
+                true => drop(seen.insert(file.clone())),
+                false => violations.push(format!("{file}: vault.{name}()")),
+            }
+        }
+    }
+    assert_none("look-ups beside what exists for the reader", violations);
+    for (file, reason) in WHOLE {
+        assert!(seen.contains(file), "{file} ({reason}) asks for nothing any more");
+    }
 }
 
 #[test]

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
 PASSWORD = "correct horse"
+# postgres_exporter takes no password with a space, however it is quoted: the name and the password of its role.
+WATCHER = "watcher_by_day"
 
 DECLARATIONS = f"""
 CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv' OPTIONS ('content_hash' 'false');
@@ -17,12 +20,17 @@ ALTER TABLE people ALTER COLUMN city SET PRIVACY DOMAIN IN ('Rome', 'Oslo');
 CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1000000, delta=1e-5) PER QUERY (default=100, max=100000);
 CREATE VIEW adults AS SELECT city, age FROM people WHERE age >= 18;
 CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}';
+CREATE ROLE {WATCHER} LOGIN PASSWORD '{WATCHER}';
 """
 
 TABLES = """
 CREATE TABLE people (id bigint, age bigint, city text, day date, seen timestamp, wage double precision, ok boolean);
 CREATE VIEW adults AS SELECT city, age FROM people WHERE age >= 18;
 """
+
+
+# The columns of a wide table, for those who ask how long the catalog takes.
+WIDE = [f"c{number}" for number in range(1, 51)]
 
 
 def rows():
@@ -39,13 +47,18 @@ class HushQL:
     host, user, password = "127.0.0.1", "lab", PASSWORD
     question = "SELECT COUNT(*) AS n FROM people"
 
-    def __init__(self, binary: Path):
+    def __init__(self, binary: Path, wide: int = 0):
         self.folder = Path(tempfile.mkdtemp(prefix="hushql-tools-"))
         lines = ["id,age,city,day,seen,wage,ok", *(",".join(str(cell) for cell in row).lower().replace("rome", "Rome").replace("oslo", "Oslo") for row in rows())]
         (self.folder / "people.csv").write_text("\n".join(lines) + "\n")
         own = {"cwd": self.folder, "env": {**os.environ, "HUSHQL_CONFIG": ""}}
         subprocess.run([binary, "init", "study.db"], check=True, capture_output=True, **own)
-        subprocess.run([binary, "study.db", "--owner", "-c", DECLARATIONS], check=True, capture_output=True, **own)
+        (self.folder / "wide.csv").write_text(",".join(WIDE) + "\n" + ",".join("1" for _ in WIDE) + "\n")
+        more = "".join(
+            f"CREATE EXTERNAL TABLE t{number} STORED AS CSV LOCATION 'wide.csv' OPTIONS ('content_hash' 'false'); ALTER TABLE t{number} SET PUBLIC;"
+            for number in range(1, wide + 1)
+        )
+        subprocess.run([binary, "study.db", "--owner", "-c", DECLARATIONS + more], check=True, capture_output=True, **own)
         arguments = ["serve", "study.db", "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen([binary, *arguments], stderr=subprocess.PIPE, text=True, **own)
         for line in self.process.stderr:
@@ -64,31 +77,41 @@ class PostgreSQL:
     """A server of the installed version, with the same tables and the same role."""
 
     name = "postgresql"
-    host, user, password, port = "127.0.0.1", "lab", PASSWORD, 54399
+    host, user, password = "127.0.0.1", "lab", PASSWORD
     question = "SELECT COUNT(*) AS n FROM people"
 
     @classmethod
-    def started(cls):
+    def started(cls, **more):
         """It; `None` if PostgreSQL is not installed."""
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(p).parent for p in [shutil.which("initdb")] if p]
         if not found:
             print("PostgreSQL is not installed: nothing is compared")
             return None
-        return cls(found[-1])
+        return cls(found[-1], **more)
 
-    def __init__(self, programs: Path):
+    def __init__(self, programs: Path, wide: int = 0, options: str = ""):
         self.folder = Path(tempfile.mkdtemp(prefix="hushql-tools-"))
         self.programs = programs
+        with socket.create_server((self.host, 0)) as free:
+            self.port = free.getsockname()[1]
         if os.geteuid() == 0:
             shutil.chown(self.folder, "postgres")
         data = self.folder / "data"
         self.run("initdb", "-D", data, "-A", "trust", "-U", "owner")
-        options = f"-p {self.port} -k {self.folder} -c fsync=off"
+        options = f"-p {self.port} -k {self.folder} -c fsync=off {options}"
         self.run("pg_ctl", "-D", data, "-w", "-o", options, "-l", self.folder / "log", "start")
         self.sql("postgres", "CREATE DATABASE hushql")
-        self.sql("hushql", f"{TABLES} CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}'; GRANT ALL ON ALL TABLES IN SCHEMA public TO lab; GRANT CREATE ON SCHEMA public TO lab")
+        more = "".join(f"CREATE TABLE t{number} ({', '.join(f'{name} bigint' for name in WIDE)});" for number in range(1, wide + 1))
+        self.sql("hushql", f"{TABLES} {more} CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE {WATCHER} LOGIN PASSWORD '{WATCHER}'; GRANT ALL ON ALL TABLES IN SCHEMA public TO lab; GRANT CREATE ON SCHEMA public TO lab")
         cells = ", ".join("(" + ", ".join(str(cell) if isinstance(cell, (int, float)) else f"'{cell}'" for cell in row) + ")" for row in rows())
         self.sql("hushql", f"INSERT INTO people VALUES {cells}")
+
+    def numbers(self):
+        """The numbers of the tables, of their types and of the database, by name."""
+        program = [self.programs / "psql", "-X", "-A", "-t", "-F", " ", "-h", self.host, "-p", str(self.port), "-U", "owner", "hushql"]
+        sql = "SELECT relname, oid FROM pg_class WHERE oid >= 16384 UNION ALL SELECT datname, oid FROM pg_database WHERE oid >= 16384"
+        found = subprocess.run([*program, "-c", sql], check=True, capture_output=True, text=True).stdout
+        return dict(line.split(" ") for line in found.splitlines())
 
     def run(self, program, *arguments):
         as_owner = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []

@@ -1,4 +1,4 @@
-"""Libraries of Python: SQLAlchemy, pandas, Django, asyncpg and Ibis."""
+"""Libraries of Python: SQLAlchemy, pandas, Django, asyncpg, Ibis, Polars, connectorx, ADBC, and pyodbc with psqlODBC."""
 
 import io
 
@@ -123,4 +123,80 @@ def ibis():
     step("count", lambda: connection.table("people").count().execute())
 
 
-{"sqlalchemy": sqlalchemy, "pandas": pandas, "django": django, "asyncpg": asyncpg, "ibis": ibis}[MORE[0]]()
+def polars():
+    import polars as pl
+    import sqlalchemy as sa
+
+    version(pl.__version__)
+    engine = sa.create_engine(URL.replace("postgresql:", "postgresql+psycopg2:"))
+    step("question", lambda: expect(pl.read_database(QUESTION, engine)["n"][0] == 200, "not 200 people"))
+    step("catalog", lambda: pl.read_database("SELECT oid, relname, relnatts FROM pg_class", engine))
+    for reader in ("connectorx", "adbc"):
+        step(f"question, {reader}", lambda: expect(pl.read_database_uri(QUESTION, URL, engine=reader)["n"][0] == 200, "not 200 people"))
+    step("table", lambda: pl.read_database_uri("SELECT * FROM people", URL, engine="adbc"))
+
+
+def connectorx():
+    import connectorx as cx
+
+    version(cx.__version__)
+    for protocol in ("binary", "csv", "cursor"):
+        step(f"question, {protocol}", lambda: expect(cx.read_sql(URL, QUESTION, return_type="arrow", protocol=protocol).column(0)[0].as_py() == 200, "not 200 people"))
+    step("catalog", lambda: cx.read_sql(URL, "SELECT relname::text AS name, relnatts FROM pg_class", return_type="arrow"))
+    step("table", lambda: cx.read_sql(URL, "SELECT * FROM people", return_type="arrow"))
+
+
+def adbc():
+    from adbc_driver_postgresql import dbapi
+    from importlib.metadata import version as installed
+
+    version(installed("adbc-driver-postgresql"))
+    connection = step("connect", lambda: dbapi.connect(URL))
+    if connection is None:
+        return
+
+    def asked(sql, *values):
+        with connection.cursor() as cursor:
+            cursor.execute(sql, *values)
+            return cursor.fetch_arrow_table()
+
+    step("question", lambda: expect(asked(QUESTION).column(0)[0].as_py() == 200, "not 200 people"))
+    step("parameter", lambda: asked(f"{QUESTION} WHERE age > $1", (30,)))
+    for depth in ("catalogs", "db_schemas", "tables", "all"):
+        step(f"objects: {depth}", lambda: connection.adbc_get_objects(depth=depth).read_all())
+    step("schema", lambda: expect(connection.adbc_get_table_schema("people").names == COLUMNS, "other columns"))
+    step("table types", lambda: connection.adbc_get_table_types())
+    step("table", lambda: asked("SELECT * FROM people"))
+
+
+def odbc():
+    import pyodbc
+
+    driver = next((name for name in pyodbc.drivers() if "PostgreSQL Unicode" in name), "PostgreSQL Unicode")
+    place = f"SERVER={HOST};PORT={PORT};DATABASE={DATABASE};UID={USER};PWD={PASSWORD}"
+    connection = step("connect", lambda: pyodbc.connect(f"DRIVER={{{driver}}};{place};SSLmode=disable"))
+    if connection is None:
+        return
+    version(connection.getinfo(pyodbc.SQL_DRIVER_VER))
+    cursor = connection.cursor()
+    step("question", lambda: expect(cursor.execute(QUESTION).fetchval() == 200, "not 200 people"))
+    step("parameter", lambda: cursor.execute(f"{QUESTION} WHERE age > ? AND city = ?", 30, "Rome").fetchall())
+    step("tables", lambda: expect({"people", "adults"} <= {row.table_name for row in cursor.tables(schema="public")}, "no table people"))
+    step("columns", lambda: expect(len(cursor.columns(table="people", schema="public").fetchall()) == 7, "other columns"))
+    step("keys", lambda: (cursor.primaryKeys("people").fetchall(), cursor.foreignKeys("people").fetchall()))
+    step("statistics", lambda: cursor.statistics("people").fetchall())
+    step("types", lambda: cursor.getTypeInfo().fetchall())
+    step("procedures", lambda: cursor.procedures().fetchall())
+
+    def refused():
+        try:
+            cursor.execute("SELECT nothing FROM people")
+        except pyodbc.Error as error:
+            expect(error.args[0] == "42703", error.args[0])
+
+    step("refusal", refused)
+    step("preview", lambda: cursor.execute("SELECT * FROM people LIMIT 10").fetchall())
+
+
+TOOLS = (sqlalchemy, pandas, django, asyncpg, ibis, polars, connectorx, adbc, odbc)
+{tool.__name__: tool for tool in TOOLS}[MORE[0]]()

@@ -3,6 +3,7 @@
     python3 tests/tools/run.py TARGET_FOLDER                   # all tools
     python3 tests/tools/run.py TARGET_FOLDER pgadmin dbt       # some of them
     python3 tests/tools/run.py TARGET_FOLDER --write           # all tools, and docs/tools.md anew
+    python3 tests/tools/run.py TARGET_FOLDER dbt --write       # the row of one tool anew, if all others were run earlier
 
 The packages are pinned, and installed into TARGET_FOLDER/tools, once; this takes some GB and a quarter of an hour. The server is
 TARGET_FOLDER/debug/hushql. PostgreSQL is the one that is installed (15 in docs/tools.md); without it, nothing is compared.
@@ -14,6 +15,7 @@ works on PostgreSQL, unless REFUSED names it with a reason. A step that is named
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -22,11 +24,15 @@ from pathlib import Path
 from places import HushQL, PostgreSQL
 
 HERE = Path(__file__).resolve().parent
-MOST_SECONDS = 600
+MOST_SECONDS = 1800
 
 # The environment of each tool in Python: its packages, and the version of Python that they need, if not every one will do.
 PYTHON = {
     "base": ["sqlalchemy==2.1.9", "psycopg2-binary==2.9.13", "psycopg[binary]==3.3.9", "pg8000==1.31.6", "asyncpg==0.32.0", "pandas==3.1.1", "django==5.2.19"],
+    "frames": [
+        "polars==2.1.0", "connectorx==0.4.6", "adbc-driver-postgresql==1.13.0", "pyodbc==5.5.0", "pyarrow==26.0.1", "pandas==3.1.1",
+        "sqlalchemy==2.1.9", "psycopg2-binary==2.9.13",
+    ],
     "ibis": ["ibis-framework[postgres]==12.0.0", "packaging", "rich", "pyarrow", "pyarrow-hotfix"],
     "dbt": ["dbt-core==1.9.11", "dbt-postgres==1.9.1"],
     "pgadmin": ["pgadmin4==9.18"],
@@ -43,6 +49,21 @@ NODE = {
     "@cubejs-backend/postgres-driver": "1.7.43",
 }
 
+# The languages whose libraries are packages of Debian: libpostgresql-jdbc-java, libdbd-pg-perl, php-pgsql, ruby-pg with ruby-sequel, and
+# r-cran-rpostgresql with r-cran-dbplyr. The tool is skipped if the command fails. pgbouncer, prometheus-postgres-exporter and
+# odbc-postgresql come from there, too.
+JDBC = "/usr/share/java/postgresql.jar"
+PROGRAMS = {
+    "java": ["-cp", JDBC, "-version"],
+    "perl": ["-MDBD::Pg", "-e", "1"],
+    "php": ["-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"],
+    "ruby": ["-e", "require 'pg'; require 'sequel'"],
+    "Rscript": ["-e", "library(RPostgreSQL); library(dbplyr)"],
+}
+
+# The programs of tools that are programs.
+NEEDED = {"pgbouncer": "pgbouncer", "postgres_exporter": "prometheus-postgres-exporter"}
+
 # Each tool: its environment, the script, and the arguments of the script.
 TOOLS = {
     "psql": (None, "psql_tool.py", []),
@@ -56,6 +77,14 @@ TOOLS = {
     "django": ("base", "python_tools.py", ["django"]),
     "asyncpg": ("base", "python_tools.py", ["asyncpg"]),
     "ibis": ("ibis", "python_tools.py", ["ibis"]),
+    **{name: ("frames", "python_tools.py", [name]) for name in ("polars", "connectorx", "adbc", "odbc")},
+    "jdbc": ("java", "JdbcTool.java", []),
+    "perl": ("perl", "perl_tool.pl", []),
+    "php": ("php", "php_tool.php", []),
+    "ruby": ("ruby", "ruby_tool.rb", ["pg"]),
+    "sequel": ("ruby", "ruby_tool.rb", ["sequel"]),
+    "r": ("Rscript", "r_tool.R", []),
+    **{name: (None, "server_tools.py", [name]) for name in ("pgbouncer", "postgres_fdw", "postgres_exporter")},
     **{name: ("node", "node_tools.js", [name]) for name in ("pg", "postgres.js", "cubejs", "kysely", "drizzle", "typeorm", "sequelize")},
 }
 
@@ -72,6 +101,19 @@ TITLES = {
     "django": ("Django", "`ENGINE: django.db.backends.postgresql`"),
     "asyncpg": ("asyncpg", "`asyncpg.connect(database='hushql')`"),
     "ibis": ("Ibis", "`ibis.postgres.connect(database='hushql')`"),
+    "polars": ("Polars", "`pl.read_database_uri(question, 'postgresql://lab:…@db.example/hushql')`"),
+    "connectorx": ("connectorx", "`postgresql://lab:…@db.example/hushql`"),
+    "adbc": ("ADBC", "`adbc_driver_postgresql.dbapi.connect('postgresql://lab:…@db.example/hushql')`"),
+    "odbc": ("psqlODBC by pyodbc", "`DRIVER={PostgreSQL Unicode};SERVER=db.example;DATABASE=hushql;UID=lab`"),
+    "jdbc": ("PgJDBC", "`jdbc:postgresql://db.example/hushql`"),
+    "perl": ("DBD::Pg", "`dbi:Pg:dbname=hushql;host=db.example`"),
+    "php": ("PDO of PHP", "`pgsql:host=db.example;dbname=hushql`"),
+    "ruby": ("Ruby pg", "`PG.connect(dbname: 'hushql')`"),
+    "sequel": ("Sequel", "`adapter: 'postgres', database: 'hushql'`"),
+    "r": ("R: RPostgreSQL, dbplyr", "`dbConnect(PostgreSQL(), dbname = \"hushql\")`"),
+    "pgbouncer": ("pgbouncer", "`hushql = host=db.example dbname=hushql`, `pool_mode = session` or `transaction`"),
+    "postgres_fdw": ("postgres_fdw", "`CREATE SERVER study FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'db.example', dbname 'hushql')`"),
+    "postgres_exporter": ("postgres_exporter", "`DATA_SOURCE_NAME=postgresql://lab:…@db.example/hushql`"),
     "pg": ("node-postgres", "`new Client({ database: 'hushql' })`"),
     "postgres.js": ("postgres.js", "`postgres({ database: 'hushql' })`"),
     "cubejs": ("Cube.js driver", "`CUBEJS_DB_TYPE=postgres`, `CUBEJS_DB_NAME=hushql`"),
@@ -86,10 +128,11 @@ ROWS = "rows of people are not shown"
 REFUSED = {
     ("pg_dump", "dump"): "the vault's own script is `hushql dump`; there are no rows to dump",
     ("pgbench", "initialize"): "it creates tables",
-    ("pgadmin", "preview"): ROWS,
-    ("superset", "preview"): ROWS,
+    **{(tool, "preview"): ROWS for tool in ("pgadmin", "superset", "odbc", "jdbc", "perl", "php", "ruby", "sequel", "r", "postgres_fdw")},
     ("dbt", "run"): "an analyst creates no tables and views",
-    ("pandas", "table"): ROWS,
+    **{(tool, "table"): ROWS for tool in ("pandas", "polars", "connectorx", "adbc")},
+    ("django", "inspectdb"): "it reads a row of each table (`SELECT * FROM people LIMIT 1`); write the models by hand",
+    **{("psql", step): "there is no text search" for step in ("\\dF+", "\\dFp+")},
     ("dbt", "test"): "tests that list rows of people",
 }
 
@@ -122,13 +165,30 @@ def node(target: Path) -> Path | None:
     return folder
 
 
+def installed_program(name: str) -> list | None:
+    """The command of a language whose library is a package of Debian; `None` without it."""
+    check = PROGRAMS[name]
+    if name == "java" and not Path(JDBC).exists():
+        return None
+    if not shutil.which(name) or subprocess.run([name, *check], capture_output=True).returncode != 0:
+        return None
+    return ["java", "-cp", JDBC] if name == "java" else [name]
+
+
 def steps(target: Path, name: str, place) -> list[dict] | None:
     """What a tool does in a place; `None` if it is not installed."""
     environment, script, arguments = TOOLS[name]
+    if not shutil.which(NEEDED.get(name, "psql")) or name == "postgres_fdw" and not os.environ["POSTGRESQL_PORT"]:
+        return None
     own = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TOOLS_HOME": str(target / "tools" / f"home-{name}-{place.name}")}
     shutil.rmtree(own["TOOLS_HOME"], ignore_errors=True)
     os.makedirs(own["TOOLS_HOME"])
-    if environment == "node":
+    if environment in PROGRAMS:
+        command = installed_program(environment)
+        if command is None:
+            return None
+        command = [*command, HERE / script]
+    elif environment == "node":
         folder = node(target)
         if folder is None:
             return None
@@ -185,6 +245,11 @@ def table(rows: list[tuple[str, str, list[str], list[str], list[str]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept(target: Path, name: str) -> Path:
+    """Where the row of a tool is kept for the next table."""
+    return target / "tools" / f"found-{name}.json"
+
+
 def shown(steps: list[str]) -> str:
     """Steps for a table: those of one kind, such as `\\d` or `psycopg2: tables`, stand together."""
     kinds: dict[str, list[str]] = {}
@@ -193,16 +258,19 @@ def shown(steps: list[str]) -> str:
         if step.startswith("\\"):
             kind, rest = "commands", f"`{step}`"
         kinds.setdefault(kind, []).append(rest)
-    return "; ".join(kind if rests == [""] else f"{kind}: {', '.join(rests)}" for kind, rests in kinds.items())
+    return "; ".join(kind if rests == [""] else f"{kind}: {', '.join(rest for rest in rests if rest)}" for kind, rests in kinds.items())
 
 
 def main() -> int:
+    # The servers stop with this program.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     words = sys.argv[1:]
     write = "--write" in words
     target, *named = [word for word in words if not word.startswith("--")]
     target = Path(target).resolve()
     hushql, postgresql = HushQL(target / "debug" / "hushql"), PostgreSQL.started()
     failed, rows = 0, []
+    os.environ["POSTGRESQL_PORT"] = str(postgresql.port if postgresql else "")
     try:
         for name in named or TOOLS:
             here = steps(target, name, hushql)
@@ -211,7 +279,9 @@ def main() -> int:
                 continue
             there = steps(target, name, postgresql) if postgresql else []
             works, refused, wrong, version = compared(name, here, there or [])
-            rows.append((name, version, works, refused, [step for step, _ in wrong]))
+            rows.append(name)
+            row = (name, version, works, refused, [step for step, _ in wrong])
+            kept(target, name).write_text(json.dumps(row))
             print(f"{name} {version}: {len(works)} steps work, {len(refused)} are refused, {len(wrong)} are wrong")
             for step, error in wrong:
                 print(f"    {step}: {error}")
@@ -221,7 +291,12 @@ def main() -> int:
         if postgresql:
             postgresql.stop()
     if write:
-        (HERE.parent.parent / "docs" / "tools.md").write_text(table(rows))
+        missing = [name for name in TOOLS if not kept(target, name).exists()]
+        if missing:
+            print(f"docs/tools.md is as it was, because these were not run: {' '.join(missing)}")
+            return 1
+        found = [json.loads(kept(target, name).read_text()) for name in TOOLS]
+        (HERE.parent.parent / "docs" / "tools.md").write_text(table(found))
     print(f"{len(rows)} tools, {failed} steps are wrong")
     return 1 if failed else 0
 

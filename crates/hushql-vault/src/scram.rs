@@ -126,6 +126,16 @@ impl Verifier {
         Some(Self::of_password(password, self.salt.as_slice().try_into().ok()?))
     }
 
+    /// Whether this is the verifier of a password. Any two passwords take the same time.
+    pub fn fits(&self, password: &str) -> bool {
+        if password.len() > LONGEST {
+            return false;
+        }
+        let of_it = salted(password.as_bytes(), &self.salt, self.iterations);
+        let stored = Sha256::digest(hmac(&of_it, &[b"Client Key"])).into();
+        equal(&stored, &self.stored_key)
+    }
+
     /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it; `None`
     /// for anything else. It accepts only the number of rounds and the salt length of a decoy,
     /// because others would distinguish a role from a name without one.
@@ -248,6 +258,16 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verifier_fits_its_password_alone() {
+        let verifier = Verifier::of_password("correct horse", [7; SALT]);
+        assert!(verifier.fits("correct horse"));
+        for wrong in ["", "correct hors", "correct horse ", &"x".repeat(LONGEST + 1)] {
+            assert!(!verifier.fits(wrong), "{wrong}");
+        }
+        assert!(!Verifier::decoy(&[1; 32], "lab").fits("correct horse"));
+    }
 
     /// The client's last message.
     fn client(password: &str, bare: &str, first: &str, channel: &str) -> (String, String) {

@@ -134,6 +134,16 @@ fn stored_as(path: &str) -> Option<&'static str> {
     ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, stored)| *stored)
 }
 
+/// The statement that makes a table of a file.
+///
+/// # Errors
+/// A sentence if it is not clear how the file is stored.
+#[cfg(feature = "console")]
+pub(in crate::cli) fn table_of_file(path: &str) -> Result<String, String> {
+    let begun = Begun { paths: Vec::new(), yes: false, unit: None, no_header: false, table: None };
+    source(path, &begun).map(|source| source.create).map_err(|failure| failure.message())
+}
+
 fn source(path: &str, begun: &Begun) -> Result<DataSource, Failure> {
     let is_server = path.starts_with("postgres://") || path.starts_with("postgresql://");
     let (stored, named) = match (is_server, &begun.table) {

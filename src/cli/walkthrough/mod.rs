@@ -21,12 +21,48 @@ use hushql_vault::catalog::quoted;
 
 use self::asking::{Asking, Typed};
 use self::data_source::DataSource;
+#[cfg(feature = "console")]
+pub(super) use self::data_source::table_of_file;
 pub(super) use self::data_source::{Plan, plan};
 use self::shown_columns::{ShownColumn, described, lines_of, looks_like_a_value};
 use self::typed::ColumnKind;
 use super::arguments::Begun;
 use super::failure::Failure;
 use super::print::Printer;
+
+/// The clause for the domain of a column of this type, from what was typed.
+///
+/// # Errors
+/// How to type it.
+#[cfg(feature = "console")]
+pub(super) fn typed_domain(sql_type: &str, typed: &str) -> Result<String, String> {
+    typed::domain(ColumnKind::of(sql_type), typed)
+}
+
+/// What to type for the domain of a column of this type.
+#[cfg(feature = "console")]
+pub(super) fn domain_asked(sql_type: &str) -> &'static str {
+    ColumnKind::of(sql_type).asks()
+}
+
+/// The clause for the most rows of a person, from what was typed.
+///
+/// # Errors
+/// How to type it.
+#[cfg(feature = "console")]
+pub(super) fn typed_rows(typed: &str) -> Result<String, String> {
+    typed::most_rows(typed)
+}
+
+/// The clause for the limits of a budget, from the ε that was typed.
+///
+/// # Errors
+/// How to type it.
+#[cfg(feature = "console")]
+pub(super) fn typed_budget(typed: &str) -> Result<String, String> {
+    let (epsilon, default) = typed::budget(typed)?;
+    Ok(format!("LIMIT (epsilon={epsilon}) PER QUERY (default={default})"))
+}
 
 /// Who asks the first question.
 const ANALYST: &str = "lab";

@@ -1,12 +1,13 @@
-//! Functions in FROM, and VALUES.
+//! Functions in FROM, VALUES, and joins in brackets.
 
 use sqlparser::ast::{FunctionArg, FunctionArgExpr, ObjectName, Values};
 
 use super::compile::{CatalogScope, Compiler, NamedColumns, parts};
-use super::datum::Unanswered;
+use super::datum::{CatalogType, Unanswered};
 use super::functions;
 use super::named::{function_columns, plan_of};
-use super::plan::{Body, CatalogQuery, From};
+use super::node::Node;
+use super::plan::{Body, CatalogQuery, From, FromItem, Join, Select};
 use super::relations;
 
 /// Whether columns end with those that each table of the catalog has.
@@ -61,4 +62,21 @@ pub(super) fn rows_of_values(
         rows.push(row.into_iter().map(|(node, _)| node).collect());
     }
     Ok(plan_of(columns, Body::Values(rows)))
+}
+
+/// Sources that are joined with each other first, as one source.
+pub(super) fn joined_as_one(sources: Vec<FromItem>, how: Join) -> FromItem {
+    let width = sources.iter().map(|source| source.width).sum();
+    let items = (0..width).map(|index| Node::Column { depth: 0, index }).collect();
+    let select = Select {
+        sources,
+        filter: Vec::new(),
+        groups: None,
+        extras: Vec::new(),
+        items,
+        distinct: false,
+    };
+    let columns = vec![(String::new(), CatalogType::TEXT); width];
+    let plan = Box::new(plan_of(columns, Body::Select(Box::new(select))));
+    FromItem { width, from: From::Plan { plan, lateral: false }, join: how, on: Vec::new() }
 }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 
 use hushql::Value as Parameter;
 use sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, Array, BinaryOperator, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderByExpr, Query, Subscript,
     UnaryOperator, Value, WindowType,
 };
@@ -15,6 +15,7 @@ use sqlparser::ast::{
 use super::super::types;
 use super::datum::{CatalogType, Datum, Unanswered};
 use super::functions;
+use super::met::Met;
 use super::node::{Arithmetic, Comparison, Node, SubqueryRows};
 use super::operators::{binary, cast, comparison, is_null, unified};
 use super::relations::World;
@@ -106,6 +107,8 @@ pub(super) struct Compiler<'a> {
     /// Whether anything so far shows that the query is about the catalog.
     pub(super) touched: &'a Cell<bool>,
     pub(super) left: &'a Cell<u32>,
+    /// The types of what parameters are compared with.
+    pub(super) met: &'a Met,
 }
 
 /// The most expressions of a query, and the most levels of nesting.
@@ -200,12 +203,16 @@ impl Compiler<'_> {
                 bool(Node::Not(Box::new(Node::Distinct(boxed(a)?, boxed(b)?))))
             }
             Expr::InList { expr, list, negated: no } => {
-                bool(negated(Node::In(boxed(expr)?, nodes(list)?), *no))
+                let (node, kind) = of(expr)?;
+                list.iter().for_each(|value| self.met.compared(value, kind));
+                bool(negated(Node::In(Box::new(node), nodes(list)?), *no))
             }
             Expr::InSubquery { expr, subquery, negated: no } => {
                 bool(negated(Node::InQuery(boxed(expr)?, query(subquery)?.rows), *no))
             }
             Expr::Between { expr, negated: no, low, high } => {
+                let kind = of(expr)?.1;
+                [low, high].iter().for_each(|value| self.met.compared(value, kind));
                 let low = Node::Compare(Comparison::AtLeast, boxed(expr)?, boxed(low)?);
                 let high = Node::Compare(Comparison::AtMost, boxed(expr)?, boxed(high)?);
                 bool(negated(Node::And(Box::new(low), Box::new(high)), *no))
@@ -220,12 +227,16 @@ impl Compiler<'_> {
                 let how = Comparison::Like { negated: *negated, folded: true };
                 bool(Node::Compare(how, boxed(expr)?, boxed(pattern)?))
             }
-            Expr::BinaryOp { left, op, right } => binary(op, of(left)?, of(right)?),
+            Expr::BinaryOp { left, op, right } => {
+                let (one, other) = (of(left)?, of(right)?);
+                self.met.both(op, (left, one.1), (right, other.1));
+                binary(op, one, other)
+            }
             Expr::AnyOp { left, compare_op, right, .. } => {
-                self.each(compare_op, boxed(left)?, right, false, scope, depth)
+                self.each(compare_op, of(left)?, right, false, scope, depth)
             }
             Expr::AllOp { left, compare_op, right } => {
-                self.each(compare_op, boxed(left)?, right, true, scope, depth)
+                self.each(compare_op, of(left)?, right, true, scope, depth)
             }
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => bool(Node::Not(boxed(expr)?)),
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
@@ -243,6 +254,13 @@ impl Compiler<'_> {
                 let list = vec![of(r#in)?.0, of(expr)?.0];
                 Ok((Node::Call("strpos".to_owned(), list), CatalogType::INT4))
             }
+            Expr::Extract { field: DateTimeField::Epoch, expr: span, .. } => match &**span {
+                Expr::BinaryOp { left, op: BinaryOperator::Minus, right } => {
+                    let times = vec![of(left)?.0, of(right)?.0];
+                    Ok((Node::Call(functions::SECONDS.to_owned(), times), CatalogType::NUMERIC))
+                }
+                _ => Ok((Node::Unknown(Unanswered::part(expr)), CatalogType::NUMERIC)),
+            },
             Expr::Interval(interval) => {
                 let (node, _) = of(&interval.value)?;
                 Ok((node, CatalogType(1186)))
@@ -310,7 +328,9 @@ impl Compiler<'_> {
                             (Node::Element(Box::new(node), boxed(index)?), kind.element())
                         }
                         AccessExpr::Dot(Expr::Identifier(name)) => {
-                            (Node::Field(Box::new(node), folded(name)), CatalogType::TEXT)
+                            let name = folded(name);
+                            let kind = set_functions::field(&name);
+                            (Node::Field(Box::new(node), name), kind)
                         }
                         AccessExpr::Subscript(Subscript::Slice { .. }) | AccessExpr::Dot(_) => {
                             (Node::Unknown(Unanswered::part(expr)), kind)
@@ -424,7 +444,7 @@ impl Compiler<'_> {
     fn each(
         &self,
         op: &BinaryOperator,
-        left: Box<Node>,
+        (left, kind): (Node, CatalogType),
         right: &Expr,
         all: bool,
         scope: &CatalogScope<'_>,
@@ -433,9 +453,13 @@ impl Compiler<'_> {
         let comparison = comparison(op).ok_or_else(|| Unanswered::part(op))?;
         let list = match right {
             Expr::Subquery(inner) => Node::ListOf(self.queries.query(self, inner, scope)?.rows),
-            other => self.at(other, scope, depth + 1)?.0,
+            other => {
+                self.met.compared_with_each(other, kind);
+                self.at(other, scope, depth + 1)?.0
+            }
         };
-        Ok((Node::Each { comparison, left, list: Box::new(list), all }, CatalogType::BOOL))
+        let (left, list) = (Box::new(left), Box::new(list));
+        Ok((Node::Each { comparison, left, list, all }, CatalogType::BOOL))
     }
 
     /// The sort key of an ORDER BY expression.

@@ -29,6 +29,7 @@ impl CatalogType {
     pub(super) const NUMERIC: Self = Self(kinds::NUMERIC);
     pub(super) const TIMESTAMPTZ: Self = Self(kinds::TIMESTAMPTZ);
     pub(super) const JSON: Self = Self(114);
+    pub(super) const REGPROC: Self = Self(24);
     pub(super) const UNKNOWN: Self = Self(kinds::UNKNOWN);
 
     /// The type of arrays of it.

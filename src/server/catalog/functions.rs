@@ -3,9 +3,12 @@
 //! In: a name without `pg_catalog`, and values. Out: a value. Functions on objects that do not
 //! exist here return NULL.
 
-use super::super::types;
+use super::super::{timestamp, types};
 use super::datum::{CatalogType, Datum, Unanswered};
 use super::relations::{self, CATALOG, INFORMATION, PUBLIC, World};
+
+/// The whole seconds from its second argument to its first one, for EXTRACT.
+pub(super) const SECONDS: &str = "extract(epoch)";
 
 /// Functions on the session or the catalog. A query that calls one and reads no table is answered
 /// here.
@@ -273,6 +276,14 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
         name if name.starts_with("pg_advisory_") => "".into(),
         name if name.starts_with("pg_is_") => Datum::Bool(false),
         "format" => formatted(values)?,
+        SECONDS => {
+            let second = |at| text(at).and_then(|time| timestamp::second(&time));
+            second(0).zip(second(1)).map_or(Datum::Null, |(to, from)| Datum::Int(to - from))
+        }
+        "to_char" => match (text(0), text(1)) {
+            (Some(time), Some(pattern)) => told(Some(time_as(&time, &pattern)?)),
+            _ => Datum::Null,
+        },
         "strpos" | "position" => match (text(0), text(1)) {
             (Some(text), Some(part)) => {
                 let found = text.find(&part).and_then(|at| text.get(..at));
@@ -436,6 +447,9 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
             let known = int(0).is_some_and(|oid| is_visible(world, oid));
             Datum::Bool(known)
         }
+        "has_table_privilege" => has_privilege(world, values, 2)?,
+        "has_any_column_privilege" => has_privilege(world, values, 2)?,
+        "has_column_privilege" => has_privilege(world, values, 3)?,
         // A role may query, but declare nothing.
         name if name.starts_with("has_") => {
             let wanted = values.last().and_then(Datum::text).unwrap_or_default().to_lowercase();
@@ -443,6 +457,34 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
         }
         _ => return Err(Unanswered::Unclear),
     })
+}
+
+/// Whether a role has a privilege on a table, the last argument. `own` is the number of arguments
+/// without a role. A table that does not exist for the role is an error, or NULL by its number.
+fn has_privilege(world: &World, values: &[Datum], own: usize) -> Result<Datum, Unanswered> {
+    let Some(before) = values.len().checked_sub(own) else { return Err(Unanswered::Unclear) };
+    let is_role = |datum: &Datum| match datum.int() {
+        Some(number) => number == relations::role_number(&world.role),
+        None => datum.text().is_some_and(|name| name == world.role),
+    };
+    let table = values.get(before).ok_or(Unanswered::Unclear)?;
+    let number = match (table.int(), table.text()) {
+        (Some(number), _) => {
+            Some(number).filter(|number| relations::name_of(world, *number).is_some())
+        }
+        (None, Some(name)) => Some(
+            relations::numbered(world, &name)
+                .ok_or_else(|| Unanswered::Said("42P01", format!("there is no table {name}")))?,
+        ),
+        (None, None) => None,
+    };
+    if number.is_none() {
+        return Ok(Datum::Null);
+    }
+    let wanted = values.last().and_then(Datum::text).unwrap_or_default().to_lowercase();
+    // What other roles may do is the owner's to know.
+    let is_own = values.iter().take(before).all(is_role);
+    Ok(Datum::Bool(is_own && wanted.split(',').any(|right| right.trim() == "select")))
 }
 
 fn is_visible(world: &World, oid: i64) -> bool {
@@ -477,7 +519,7 @@ pub(super) fn shown(world: &World, what: &str, value: &Datum) -> Datum {
 }
 
 /// A name, quoted if necessary.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let begins = name.chars().next().is_some_and(|c| !c.is_ascii_digit());
     if begins && name.chars().all(plain) {
@@ -485,6 +527,32 @@ fn quoted(name: &str) -> String {
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))
     }
+}
+
+/// A moment in the words of a pattern, such as `YYYY-MM-DD HH24:MI:SS TZ`. The time zone is UTC.
+fn time_as(time: &str, pattern: &str) -> Result<String, Unanswered> {
+    let part = |from: usize, to: usize| time.get(from..to).ok_or(Unanswered::Unclear);
+    let parts = [
+        ("YYYY", part(0, 4)?),
+        ("HH24", part(11, 13)?),
+        ("MM", part(5, 7)?),
+        ("DD", part(8, 10)?),
+        ("MI", part(14, 16)?),
+        ("SS", part(17, 19)?),
+        ("TZ", "UTC"),
+    ];
+    let (mut out, mut rest) = (String::new(), pattern);
+    while let Some(first) = rest.chars().next() {
+        let found = parts.iter().find(|(word, _)| rest.starts_with(word));
+        let (written, length) = match found {
+            Some((word, value)) => (*value, word.len()),
+            None if first.is_alphanumeric() => return Err(Unanswered::Unclear),
+            None => (rest.get(..first.len_utf8()).unwrap_or_default(), first.len_utf8()),
+        };
+        out.push_str(written);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Ok(out)
 }
 
 /// `format('%s of %I', …)`: `%s` is a value, `%I` a name, `%L` a literal.
@@ -545,7 +613,20 @@ mod tests {
             ("nullif", vec!["".into(), "".into()], None),
             ("format_type", vec![Datum::Int(20), Datum::Null], Some("bigint")),
             ("pg_get_expr", vec![Datum::Null], None),
-            ("has_table_privilege", vec!["people".into(), "INSERT".into()], Some("f")),
+            (
+                "to_char",
+                vec!["2026-03-04 05:06:07.8+00".into(), "YYYY-MM-DD HH24:MI:SS TZ".into()],
+                Some("2026-03-04 05:06:07 UTC"),
+            ),
+            (
+                SECONDS,
+                vec!["2026-03-04 05:06:07.8+00".into(), "2026-03-03 05:06:06+00".into()],
+                Some("86401"),
+            ),
+            ("has_table_privilege", vec!["adult".into(), "INSERT".into()], Some("f")),
+            ("has_table_privilege", vec!["public.adult".into(), "SELECT".into()], Some("t")),
+            ("has_table_privilege", vec!["eve".into(), "adult".into(), "SELECT".into()], Some("f")),
+            ("has_table_privilege", vec![Datum::Int(7), "SELECT".into()], None),
         ] {
             assert_eq!(call(name, &values).unwrap().as_deref(), expected, "{name}");
         }

@@ -33,6 +33,7 @@ use sqlparser::parser::Parser;
 
 use self::compile::{Compiler, MOST_EXPRESSIONS, parts};
 use self::datum::{Datum, Unanswered};
+use self::met::Met;
 use self::node::{Env, Steps, SubqueryRows};
 use self::plan::CatalogQuery;
 use self::relations::World;
@@ -49,6 +50,7 @@ mod calls;
 mod compile;
 mod datum;
 mod functions;
+mod met;
 mod named;
 mod node;
 mod operators;
@@ -105,7 +107,11 @@ pub(super) fn answer(
     Ok(table)
 }
 
-/// The columns of the answer to a query with these values.
+/// The columns of an answer, and the type of each parameter that is known.
+pub(super) type CatalogColumns = (SchemaRef, Vec<Option<u32>>);
+
+/// The columns of the answer to a query with these values, and the types that its parameters take
+/// from what they are compared with.
 ///
 /// # Errors
 /// As [`answer`].
@@ -113,9 +119,14 @@ pub(super) fn columns(
     desk: &Desk,
     sql: &str,
     values: &[Value],
-) -> Result<Option<SchemaRef>, Failed> {
+) -> Result<Option<CatalogColumns>, Failed> {
     let Some(world) = world(desk, sql)? else { return Ok(None) };
-    answered(desk, sql, with_room(|| Ok(schema(&compiled(&world, sql, values)?))))
+    let described = || {
+        let met = Met::default();
+        let plan = compiled(&world, sql, values, &met)?;
+        Ok((schema(&plan), met.types()))
+    };
+    answered(desk, sql, with_room(described))
 }
 
 /// What the client gets: an answer, a sentence, or `None` if the query is the engine's.
@@ -176,7 +187,12 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
 }
 
 /// The plan of a query on the catalog.
-fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<CatalogQuery, Unanswered> {
+fn compiled(
+    world: &World,
+    sql: &str,
+    values: &[Value],
+    met: &Met,
+) -> Result<CatalogQuery, Unanswered> {
     let statements = Parser::parse_sql(&PostgreSqlDialect {}, sql);
     let statements = statements.map_err(|_| Unanswered::Unparsed)?;
     let [Statement::Query(query)] = statements.as_slice() else {
@@ -184,7 +200,8 @@ fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<CatalogQuery, 
     };
     let within = Within::new();
     let (touched, left) = (Cell::new(false), Cell::new(MOST_EXPRESSIONS));
-    let compiler = Compiler { world, values, queries: &within, touched: &touched, left: &left };
+    let compiler =
+        Compiler { world, values, queries: &within, touched: &touched, left: &left, met };
     match within.plan(&compiler, query, None) {
         Ok(plan) if touched.get() => Ok(plan),
         Err(Unanswered::Relation(name)) => Err(other_table(world, query, name)),
@@ -222,7 +239,7 @@ fn other_table(world: &World, query: &Query, name: String) -> Unanswered {
 
 /// The answer to a query on the catalog.
 fn asked(world: &World, sql: &str, values: &[Value]) -> Result<EncodedTable, Unanswered> {
-    let plan = compiled(world, sql, values)?;
+    let plan = compiled(world, sql, values, &Met::default())?;
     let steps = Steps::new();
     let env = Env { world, steps: &steps, row: &[], aggregates: &[], outer: None };
     let rows = plan.rows(&env)?;

@@ -90,8 +90,11 @@ pub(super) fn name_of(expr: &Expr) -> String {
         Expr::Identifier(name) => folded(name),
         Expr::CompoundIdentifier(names) => last(names),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        // A cast has the name of its value only if that is a column or a function.
         Expr::Cast { expr, data_type, .. } => match name_of(expr).as_str() {
-            "?column?" => {
+            name if name == "?column?"
+                || matches!(&**expr, Expr::Cast { .. } | Expr::Case { .. }) =>
+            {
                 let written = data_type.to_string().to_lowercase().replace('"', "");
                 let bare = written.rsplit('.').next().unwrap_or_default();
                 let bare = bare.split('(').next().unwrap_or_default().trim_end_matches("[]");
@@ -117,7 +120,6 @@ pub(super) fn name_of(expr: &Expr) -> String {
         Expr::Extract { .. } => "extract".to_owned(),
         Expr::Tuple(_) => "row".to_owned(),
         Expr::TypedString(typed) => typed.data_type.to_string().to_lowercase(),
-        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => "bool".to_owned(),
         Expr::Subquery(query) => match &*query.body {
             SetExpr::Select(select) => match select.projection.first() {
                 Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),

@@ -467,6 +467,9 @@ fn found(pattern: &str, text: &str, folded: bool) -> Result<bool, Unanswered> {
     Ok(regex.build().map_err(|_| Unanswered::Unclear)?.is_match(text))
 }
 
+/// The cast from a function's name to its number.
+pub(super) const FUNCTION_NUMBER: &str = "regproc to oid";
+
 /// Casts a value to another type.
 fn cast(world: &World, to: &str, value: Datum) -> Result<Datum, Unanswered> {
     if value.is_null() {
@@ -495,6 +498,10 @@ fn cast(world: &World, to: &str, value: Datum) -> Result<Datum, Unanswered> {
             }
         },
         "bool" | "boolean" => told(Some(value.truth().ok_or(Unanswered::Unclear)?)),
+        FUNCTION_NUMBER => {
+            let name = value.text().filter(|name| name != "-");
+            Datum::Int(name.map_or(0, |name| types::function_number(&name)))
+        }
         "regproc" | "regnamespace" => {
             let text = value.text().unwrap_or_default();
             text.rsplit('.').next().unwrap_or_default().into()

@@ -4,7 +4,7 @@ use sqlparser::ast::{BinaryOperator, DataType};
 
 use super::super::types;
 use super::datum::{CatalogType, Datum, Unanswered};
-use super::node::{Arithmetic, Comparison, Node};
+use super::node::{Arithmetic, Comparison, FUNCTION_NUMBER, Node};
 
 /// The node of an operator between two values.
 pub(super) fn binary(
@@ -13,7 +13,11 @@ pub(super) fn binary(
     right: (Node, CatalogType),
 ) -> Result<(Node, CatalogType), Unanswered> {
     let kinds = [left.1, right.1];
-    let (left, right) = (Box::new(left.0), Box::new(right.0));
+    let [left, right] = match comparison(op) {
+        Some(_) => [numbered(left.0, kinds), numbered(right.0, [right.1, left.1])],
+        None => [left.0, right.0],
+    }
+    .map(Box::new);
     if let Some(how) = comparison(op) {
         return Ok((Node::Compare(how, left, right), CatalogType::BOOL));
     }
@@ -46,6 +50,14 @@ pub(super) fn binary(
     let wide = kinds.contains(&CatalogType::INT8) || kinds.contains(&CatalogType::TEXT);
     let kind = if wide { CatalogType::INT8 } else { CatalogType::INT4 };
     Ok((Node::Add(left, right, how), kind))
+}
+
+/// The name of a function as its number, where it is compared with a number.
+fn numbered(node: Node, [own, other]: [CatalogType; 2]) -> Node {
+    match own == CatalogType::REGPROC && other.is_int() {
+        true => Node::Cast(FUNCTION_NUMBER.to_owned(), Box::new(node)),
+        false => node,
+    }
 }
 
 /// Whether it is the constant NULL.

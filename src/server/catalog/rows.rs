@@ -8,6 +8,7 @@ use hushql::TableSchema;
 use super::super::encode::kind;
 use super::super::types;
 use super::datum::{CatalogType, Datum};
+use super::functions::quoted;
 use super::relations::{
     CATALOG, DATABASE, INFORMATION, OWNER, PUBLIC, Relation, RelationColumn, World, oid,
     role_number,
@@ -45,7 +46,7 @@ fn default(relation: &Relation, (name, kind): RelationColumn) -> Datum {
 pub(super) fn rows(world: &World, relation: &Relation) -> Vec<Vec<Datum>> {
     let found: Vec<RelationRow> = match (relation.schema, relation.name) {
         ("information_schema", name) => information(world, name),
-        (_, "pg_class") => world.tables.iter().map(class).collect(),
+        (_, "pg_class") => world.tables.iter().map(|table| class(world, table)).collect(),
         (_, "pg_attribute") => world.tables.iter().flat_map(attributes).collect(),
         (_, "pg_tables" | "pg_views") => listed_tables(world, relation.name == "pg_views"),
         (_, name) => fixed(world, name),
@@ -127,7 +128,7 @@ fn information(world: &World, name: &str) -> Vec<RelationRow> {
     }
 }
 
-fn class(table: &TableSchema) -> RelationRow {
+fn class(world: &World, table: &TableSchema) -> RelationRow {
     let text = |is_view: bool, view: &str, other: &str| if is_view { view } else { other }.into();
     vec![
         ("oid", int(oid(&table.name))),
@@ -141,7 +142,17 @@ fn class(table: &TableSchema) -> RelationRow {
         ("relnatts", size(table.schema.fields().len())),
         ("relispopulated", Datum::Bool(true)),
         ("relreplident", text(table.is_view, "n", "d")),
+        ("relacl", Datum::List(vec![Datum::Text(access(&world.role).into())])),
     ]
+}
+
+/// What a role may do with each table that exists for it, as PostgreSQL writes it: read, granted by
+/// the owner. It says nothing of other roles.
+fn access(role: &str) -> String {
+    match role {
+        "owner" => "owner=arwdDxt/owner".to_owned(),
+        role => format!("{}=r/owner", quoted(role)),
+    }
 }
 
 fn attributes(table: &TableSchema) -> impl Iterator<Item = RelationRow> {
@@ -242,6 +253,10 @@ fn fixed(world: &World, name: &str) -> Vec<RelationRow> {
         "pg_roles" | "pg_user" => roles(world),
         "pg_settings" => world.settings.iter().map(setting).collect(),
         "pg_stat_activity" => vec![activity(world)],
+        // They have one row in every database. Nothing is counted.
+        "pg_stat_archiver" | "pg_stat_bgwriter" | "pg_stat_wal" => {
+            vec![vec![("stats_reset", world.started.as_str().into()), ("wal_bytes", int(0))]]
+        }
         "pg_stat_ssl" | "pg_stat_gssapi" => vec![vec![("pid", int(world.process))]],
         _ => Vec::new(),
     }
@@ -370,12 +385,17 @@ fn roles(world: &World) -> Vec<RelationRow> {
 }
 
 fn setting((name, value): &(String, String)) -> RelationRow {
+    let kind = match value.as_str() {
+        "on" | "off" => "bool",
+        number if number.parse::<i64>().is_ok() => "integer",
+        _ => "string",
+    };
     vec![
         ("name", name.as_str().into()),
         ("setting", value.as_str().into()),
         ("category", "HushQL".into()),
         ("short_desc", "".into()),
-        ("vartype", "string".into()),
+        ("vartype", kind.into()),
         ("context", "user".into()),
         ("source", "default".into()),
         ("boot_val", value.as_str().into()),

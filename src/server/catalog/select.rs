@@ -13,7 +13,7 @@ use sqlparser::ast::{
     SetOperator, SetQuantifier, TableFactor, TableWithJoins,
 };
 
-use super::calls::{call, has_system, rows_of_values};
+use super::calls::{call, has_system, joined_as_one, rows_of_values};
 use super::compile::{
     CatalogScope, Compiled, Compiler, NamedColumns, Queries, Sort, VisibleColumn, folded, parts,
     sorted,
@@ -403,12 +403,8 @@ impl Within<'_> {
                 JoinConstraint::Natural => return Err(Unanswered::part("NATURAL JOIN")),
             }
             // If several sources are joined at once, the condition belongs to the last one.
-            match to.sources.len() - sources {
-                1 => {}
-                _ if how != Join::Inner => {
-                    return Err(Unanswered::part("a JOIN of several tables"));
-                }
-                _ => {}
+            if to.sources.len() - sources != 1 && how != Join::Inner {
+                return Err(Unanswered::part("a JOIN of several tables"));
             }
             if let Some(last) = to.sources.last_mut() {
                 last.on.extend(on);
@@ -468,6 +464,13 @@ impl Within<'_> {
                 if how == Join::Inner || table_with_joins.joins.is_empty() =>
             {
                 return self.table(compiler, table_with_joins, to, outer);
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                let mut inner = ReadSources::default();
+                self.table(compiler, table_with_joins, &mut inner, outer)?;
+                to.columns.append(&mut inner.columns);
+                to.sources.push(joined_as_one(inner.sources, how));
+                return Ok(());
             }
             _ => return Err(Unanswered::Unclear),
         };

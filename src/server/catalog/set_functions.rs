@@ -109,6 +109,12 @@ pub(super) fn is_set(name: &str) -> bool {
         || RELATIONS.iter().any(|(known, _)| *known == name)
 }
 
+/// The type of the column with this name in the rows of functions.
+pub(super) fn field(name: &str) -> CatalogType {
+    let mut all = RECORDS.iter().flat_map(|(_, columns)| columns.iter());
+    all.find(|(known, _)| *known == name).map_or(CatalogType::TEXT, |(_, kind)| *kind)
+}
+
 /// The columns of a function with arguments of these types.
 pub(super) fn columns(name: &str, kinds: &[CatalogType]) -> Vec<(String, CatalogType)> {
     let named = |columns: &[(&str, CatalogType)]| {
@@ -187,6 +193,15 @@ pub(super) fn rows(
                 &["x", "n"],
                 list.into_iter().zip(1_i64..).map(|(x, n)| vec![x, Datum::Int(n)]),
             )
+        }
+        // Each list of access says what the role itself may do: read, granted by the owner.
+        "aclexplode" => {
+            let grantee = relations::role_number(&env.world.role);
+            let (owner, own) = (Datum::Int(relations::OWNER), Datum::Int(grantee));
+            let row =
+                |_: Datum| vec![owner.clone(), own.clone(), "SELECT".into(), Datum::Bool(false)];
+            let names = ["grantor", "grantee", "privilege_type", "is_grantable"];
+            record(width, &names, list(0).unwrap_or_default().into_iter().map(row))
         }
         "string_to_table" | "regexp_split_to_table" => match (text(0), text(1)) {
             (Some(text), Some(between)) if !between.is_empty() => {

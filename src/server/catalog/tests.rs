@@ -3,6 +3,8 @@
 use hushql::Engine;
 
 use super::super::encode::EncodedTable;
+use super::super::encode::kinds;
+use super::met::Met;
 use super::relations::World;
 use super::{asked, compiled, with_room};
 
@@ -211,7 +213,7 @@ fn what_names_another_table_is_the_engines() {
         "DELETE FROM pg_class",
         "SELECT * INTO x FROM pg_class",
     ] {
-        assert!(with_room(|| compiled(&world(), sql, &[]).is_err()), "{sql}");
+        assert!(with_room(|| compiled(&world(), sql, &[], &Met::default()).is_err()), "{sql}");
     }
     assert!(answered("SELECT pg_nothing FROM pg_class").is_none());
 }
@@ -230,5 +232,23 @@ fn what_takes_too_long_has_no_answer() {
     ] {
         let begin: String = sql.chars().take(80).collect();
         assert!(answered(&sql).is_none(), "{begin}");
+    }
+}
+
+#[test]
+fn parameters_have_the_types_of_what_they_are_compared_with() {
+    for (sql, expected) in [
+        ("oid = $1 AND relname <> $2", vec![Some(kinds::OID), Some(kinds::NAME)]),
+        ("$2 < relnatts AND (($1)) = relispartition", vec![Some(kinds::BOOL), Some(kinds::INT2)]),
+        ("oid = ANY($1) OR relname = ANY($2)", vec![Some(kinds::OIDS), Some(kinds::NAMES)]),
+        ("relkind = ANY($1) AND relname LIKE $2", vec![Some(kinds::TEXTS)]),
+        ("relnatts BETWEEN $1 AND $3", vec![Some(kinds::INT2), None, Some(kinds::INT2)]),
+        ("oid IN ($2, 5)", vec![None, Some(kinds::OID)]),
+        ("$1 = $2 AND relkind = $1", vec![]),
+    ] {
+        let (met, values) = (Met::default(), ["x"; 3].map(hushql::Value::from));
+        let sql = format!("SELECT 1 FROM pg_class WHERE {sql}");
+        with_room(|| compiled(&world(), &sql, &values, &met)).unwrap();
+        assert_eq!(met.types(), expected, "{sql}");
     }
 }

@@ -1,6 +1,7 @@
 //! What users rely on: the program, the dialect, files, the texts of the project.
 
 pub(crate) mod agents;
+pub(crate) mod as_code;
 pub(crate) mod asked;
 pub(crate) mod bad_input;
 pub(crate) mod cells;
@@ -26,6 +27,7 @@ pub(crate) mod owners;
 pub(crate) mod packages;
 pub(crate) mod pasted;
 pub(crate) mod prepared;
+pub(crate) mod privacy_statements;
 pub(crate) mod program;
 pub(crate) mod questions;
 pub(crate) mod readme;

@@ -17,6 +17,7 @@ ALTER TABLE \"Visits \"\"at\"\" night's\" ALTER COLUMN \"\" SET PRIVACY DOMAIN I
 ALTER TABLE \"Visits \"\"at\"\" night's\" ALTER COLUMN \"select\" SET PRIVACY DOMAIN BETWEEN (DATE '2025-01-01', DATE '2025-12-31');
 CREATE EXTERNAL TABLE copy STORED AS CSV LOCATION 'copy.csv';
 ALTER TABLE copy SET PRIVACY UNIT (id) OTHER PEOPLE THAN people;
+ALTER TABLE people SET ABOUT 4000 PEOPLE;
 CREATE EXTERNAL TABLE wards STORED AS CSV LOCATION 'wards.csv';
 ALTER TABLE wards SET PUBLIC;
 CREATE EXTERNAL TABLE undeclared STORED AS CSV LOCATION 'wards2.csv';
@@ -40,7 +41,7 @@ CREATE OR REPLACE VIEW x AS SELECT one FROM (SELECT 1 AS one) AS y;
 ";
 
 /// A vault with every kind of declaration, hostile names, and charges.
-fn study() -> Study {
+pub(super) fn study() -> Study {
     let study = Study::new();
     study.write("people.csv", "id,age\n1,30\n2,41\n3,52\n");
     study.write("copy.csv", "id,age\n1,30\n2,41\n3,52\n");
@@ -60,7 +61,7 @@ fn study() -> Study {
     study
 }
 
-fn dump(study: &Study, vault: &str) -> String {
+pub(super) fn dump(study: &Study, vault: &str) -> String {
     let run = study.run(&["dump", vault]);
     run.says(0, &[]);
     run.out
@@ -191,6 +192,8 @@ fn a_dump_rebuilds_roles() {
             "CREATE ROLE lab LOGIN PASSWORD 'correct horse' VALID UNTIL '2099-01-01 12:30';
              CREATE ROLE \"co-lab\" NOLOGIN NODEFAULTS PASSWORD 'battery staple';
              CREATE ROLE late;
+             GRANT SELECT ON people TO \"co-lab\"; GRANT USAGE ON BUDGET b TO \"co-lab\";
+             GRANT \"co-lab\" TO lab, late; SET GRANTS REQUIRED;
              ALTER PRIVACY BUDGET b ADD SLICE \"co-lab\" LIMIT (epsilon=1)",
         )
         .says(0, &["role late: may log in, once it has a password: ALTER ROLE late PASSWORD"]);
@@ -209,6 +212,14 @@ fn a_dump_rebuilds_roles() {
     );
     assert!(plain.contains("CREATE ROLE \"co-lab\" NOLOGIN NODEFAULTS;"), "{plain}");
     assert!(plain.contains("CREATE ROLE lab LOGIN VALID UNTIL '2099-01-01 12:30:00';"), "{plain}");
+    for grant in [
+        "GRANT SELECT ON people TO \"co-lab\";",
+        "GRANT USAGE ON BUDGET b TO \"co-lab\";",
+        "GRANT \"co-lab\" TO lab;",
+        "SET GRANTS REQUIRED;",
+    ] {
+        assert!(plain.contains(grant), "{plain}");
+    }
     let whole = study.run(&["dump", "study.db", "--verifiers"]);
     whole.says(0, &[]);
     let whole = whole.out;

@@ -4,6 +4,8 @@
 
 mod catalog_queries;
 pub(crate) mod client;
+#[cfg(feature = "console")]
+mod console;
 mod described;
 mod hostile;
 mod load;
@@ -29,6 +31,7 @@ pub(crate) struct Served {
     pub port: u16,
     metrics: Option<u16>,
     agents: Option<u16>,
+    browsers: Option<u16>,
     /// The last line that it wrote, once it has ended.
     last: Option<JoinHandle<String>>,
 }
@@ -63,9 +66,10 @@ impl Served {
         let port = listening("for roles");
         let metrics = arguments.contains(&"--metrics").then(|| listening("/health"));
         let agents = arguments.contains(&"--mcp").then(|| listening("for agents"));
+        let browsers = arguments.contains(&"--console").then(|| listening("for browsers"));
         let last =
             std::thread::spawn(move || lines.map_while(Result::ok).last().unwrap_or_default());
-        Self { study, process, port, metrics, agents, last: Some(last) }
+        Self { study, process, port, metrics, agents, browsers, last: Some(last) }
     }
 
     /// The port of `/health`.
@@ -76,6 +80,12 @@ impl Served {
     /// The port for language models.
     pub fn agents(&self) -> u16 {
         self.agents.unwrap()
+    }
+
+    /// The port for browsers.
+    #[cfg(feature = "console")]
+    pub fn browsers(&self) -> u16 {
+        self.browsers.unwrap()
     }
 
     pub fn lab(&self) -> Client {

@@ -110,7 +110,7 @@ fn columns() -> Vec<ArrayRef> {
 }
 
 /// Values of rows, of `q`.
-const VALUES: [&str; 70] = [
+const VALUES: [&str; 71] = [
     "q",
     "abs(q)",
     "floor(q)",
@@ -135,6 +135,7 @@ const VALUES: [&str; 70] = [
     "least(q, q)",
     "greatest(q, q)",
     "date_part('year', q)",
+    "date_part('epoch', q)",
     "date_trunc('day', q)",
     "CLAMP(q, 0, 1)",
     "q = q",

@@ -233,7 +233,7 @@ pub(crate) fn cut(
     // Keys that are shown alone are selected by a count of units.
     let alone = aggregate.aggr_expr.is_empty();
     if alone && !offers_keys(sources.catalog) {
-        return Err(distinct_values().into());
+        return Err(distinct_values(aggregate).into());
     }
     let mut calls = releases(aggregate, sources.bound)?;
     if sets.is_some() && aggregate.group_expr.is_empty() {
@@ -259,7 +259,7 @@ pub(crate) fn cut(
             let delta = default.filter(|default| !alone || default.selects_keys);
             let delta = delta.and_then(|own| take_default_delta(&mut calls, own.delta));
             let Some(delta) = delta else {
-                return Err(if alone { distinct_values().into() } else { error });
+                return Err(if alone { distinct_values(aggregate).into() } else { error });
             };
             let keyed = Keyed::of(&calls, &valued, aggregate, &flow, sources)?;
             (keyed, Some(delta))
@@ -268,7 +268,7 @@ pub(crate) fn cut(
     };
     let Keyed { mut columns, groups, keys } = keyed;
     if alone && !keys.are_unknown() {
-        return Err(distinct_values().into());
+        return Err(distinct_values(aggregate).into());
     }
     for (i, group) in groups.iter().enumerate() {
         columns.drop_strangers_late(group, keys.of_column(i));

@@ -52,6 +52,8 @@ use functional_dependencies::Forgetful;
 use grouping_sets::one_by_one;
 use marker::Marker;
 use merged::Joins;
+pub(crate) use moment_quantiles::is_moment_quantile;
+use moment_quantiles::{of_numbers, with_moments};
 use one_type::with_one_type;
 use percentile_disc::DiscreteQuantile;
 pub(crate) use percentile_disc::PERCENTILE_DISC;
@@ -71,6 +73,7 @@ pub(crate) mod grouping_sets;
 mod marker;
 mod merged;
 mod moment;
+mod moment_quantiles;
 mod moved_days;
 pub(crate) mod names;
 mod not_computed;
@@ -193,6 +196,7 @@ pub(crate) fn bind_unvalued(
         .map_err(|error| explained(error, &releases))?;
     let plan = with_one_type(plan)
         .and_then(|plan| coerce(plan, &context.options))
+        .and_then(of_numbers)
         .and_then(with_keys_once)
         .and_then(union_names::with_named_branches)
         .and_then(typed)
@@ -337,7 +341,8 @@ impl Functions {
         }
         let mut aggregates = HashMap::new();
         let known = SessionStateDefaults::default_aggregate_functions().into_iter();
-        for function in known.filter(|known| allowed::is_aggregate(known.name())).map(gathered) {
+        let known = known.filter(|known| allowed::is_aggregate(known.name()));
+        for function in known.map(gathered).map(with_moments) {
             for alias in function.aliases() {
                 aggregates.insert(alias.clone(), Arc::clone(&function));
             }

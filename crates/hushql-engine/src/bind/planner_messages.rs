@@ -330,12 +330,8 @@ fn called(call: &str) -> Option<String> {
             _ => "AVG takes numbers: write AVG(CASE WHEN x THEN 1 ELSE 0 END) for the share of rows that meet x".to_owned(),
         });
     }
-    if is(&["median", "percentile_cont"]) && moment {
-        let name = rank(&upper);
-        let more = if name == "QUANTILE" { ", 0.5" } else { "" };
-        return Some(format!(
-            "without a mechanism, {name} takes numbers; of dates and timestamps, write EXPONENTIAL(eps=1) {name}(x{more})"
-        ));
+    if is(&["percentile_cont"]) && moment && arguments.contains(", ") {
+        return Some("the fraction of QUANTILE is a number: write QUANTILE(x, 0.9)".to_owned());
     }
     if is(&["percentile_cont"]) && !arguments.contains(", ") {
         return Some("QUANTILE takes a value and a fraction: write QUANTILE(x, 0.9)".to_owned());
@@ -356,7 +352,7 @@ fn called(call: &str) -> Option<String> {
         }
         let hint = match (first, moment) {
             ("", _) => format!("write {upper}(x)"),
-            (_, true) => "write EXPONENTIAL(eps=1) MEDIAN(x) for the middle of dates".to_owned(),
+            (_, true) => "write MEDIAN(x) for the middle of dates".to_owned(),
             (_, false) => format!(
                 "write {upper}(CAST(x AS DOUBLE)) if the texts are numbers, or COUNT(DISTINCT x)"
             ),

@@ -126,17 +126,20 @@ pub(super) fn set_operation(
 /// Refuses joins that are not standard, and joins whose condition was forgotten.
 fn standard_joins(joined: &sql::TableWithJoins) -> Result<(), DialectError> {
     let sql::TableWithJoins { relation: first, joins } = joined;
-    for sql::Join { relation, global, join_operator } in joins {
+    for join in joins {
+        let sql::Join { relation, global, join_operator } = join;
         absent(!*global, "GLOBAL JOIN")?;
         absent(standard_join(join_operator), "this kind of join")?;
         let crossed = matches!(join_operator, sql::JoinOperator::CrossJoin(_));
         if !crossed && join_constraint(join_operator) == Some(&sql::JoinConstraint::None) {
             let (a, b) = (named(first), named(relation));
+            let join = join.to_string();
+            let join = join.trim();
             return Err(Refusal::new(
                 Reason::Clause,
-                format!("JOIN {relation}"),
+                join,
                 "JOIN needs a condition, and without one each row is joined with every other",
-                format!("JOIN {relation} ON {a}.x = {b}.x, or CROSS JOIN {relation} for all pairs"),
+                format!("{join} ON {a}.x = {b}.x, or CROSS JOIN {relation} for all pairs"),
             )
             .into());
         }

@@ -8,7 +8,7 @@ use std::fmt;
 use sqlparser::ast as sql;
 
 pub use super::asked::Parameters;
-use super::declaration::{Declaration, ReleaseTableChange, Show};
+use super::declaration::{BudgetRequestStatement, Declaration, ReleaseTableChange, Show};
 pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause};
 pub use super::markers::{candidate_marker, candidate_of, marked, marker};
 use super::synthetic_options::{SyntheticMethod, SyntheticOptions};
@@ -60,6 +60,8 @@ pub enum Statement {
     },
     /// A statement that drops a release table, or changes who may read it.
     ReleaseTable(ReleaseTableChange),
+    /// A request for more of a budget, or the owner's decision on one.
+    BudgetRequest(BudgetRequestStatement),
     /// An owner's declaration.
     Declare(Box<Declaration>),
     /// A statement that shows the catalog or the budgets.
@@ -76,7 +78,9 @@ impl Statement {
             Self::CreateSyntheticTable(statement) | Self::ExplainSynthetic { statement, .. } => {
                 Some(&mut statement.query)
             }
-            Self::ReleaseTable(_) | Self::Declare(_) | Self::Show(_) => None,
+            Self::ReleaseTable(_) | Self::BudgetRequest(_) | Self::Declare(_) | Self::Show(_) => {
+                None
+            }
         };
         if let Some(query) = query {
             query.text = text.trim().to_owned();

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! year(x), dayofweek(x), isodow(x)       date_part('year', x), date_part('dow', x), ((dow + 6) % 7) + 1
+//! extract(isoyear from x)                the year of the Thursday of its week
 //! monthname(x), dayname(x)               strftime(x, '%B'), strftime(x, '%A')
 //! date(x), last_day(x)                   CAST(x AS DATE), the day before the next month begins
 //! datediff(day, a, b), datediff(b, a)    date_diff('day', a, b)
@@ -76,6 +77,7 @@ pub(super) fn calendar_call(expr: &Expr) -> Option<Expr> {
             match (Age::read(expr), field) {
                 (Some(age), _) => age.part(&part),
                 (None, DateTimeField::Isodow) => Some(iso_weekday(expr)),
+                (None, DateTimeField::Isoyear) => Some(iso_year(expr)),
                 (None, _) => part_of_difference(&part, expr),
             }
         }
@@ -125,6 +127,7 @@ fn named(name: &str, arguments: &[Expr]) -> Option<Expr> {
             match Age::read(x) {
                 Some(age) => age.part(&part),
                 None if part == "isodow" => Some(iso_weekday(x)),
+                None if part == "isoyear" => Some(iso_year(x)),
                 None => part_of_difference(&part, x),
             }
         }
@@ -382,6 +385,14 @@ fn iso_weekday(x: &Expr) -> Expr {
     let after_monday = binary(date_part("dow", x), BinaryOperator::Plus, number("6"));
     let after_monday = binary(after_monday, BinaryOperator::Modulo, number("7"));
     binary(after_monday, BinaryOperator::Plus, number("1"))
+}
+
+/// The year to which the week belongs: that of its Thursday.
+fn iso_year(x: &Expr) -> Expr {
+    let monday = call("date_trunc".to_owned(), vec![text("week"), x.clone()]);
+    let thursday =
+        interval(&number("3"), "day").map(|days| moved(&monday, BinaryOperator::Plus, days));
+    date_part("year", &thursday.unwrap_or(monday))
 }
 
 fn last_day(x: &Expr) -> Expr {

@@ -81,8 +81,21 @@ pub enum Declaration {
         /// True for SET, false for DROP.
         strict: bool,
     },
+    /// `ALTER TABLE name SET ABOUT n PEOPLE`, or `DROP ABOUT`: about how many people it is.
+    SetAbout {
+        /// The table's name.
+        table: String,
+        /// The number of people. `None` forgets it.
+        people: Option<u64>,
+    },
     /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
+        /// The table's name.
+        table: String,
+    },
+    /// `ALTER TABLE name RELOAD`: verifies the table on its present files, and keeps its
+    /// declarations.
+    Reload {
         /// The table's name.
         table: String,
     },
@@ -218,6 +231,13 @@ pub enum Declaration {
         /// Whether a missing role is not an error.
         if_exists: bool,
     },
+    /// `GRANT … TO role {, role}`, or `REVOKE … FROM role {, role}`.
+    Grant(GrantClause),
+    /// `SET GRANTS REQUIRED`, or `SET GRANTS NOT REQUIRED`.
+    SetGrants {
+        /// Whether roles see only what is granted to them.
+        are_required: bool,
+    },
     /// `DROP PRIVACY BUDGET [IF EXISTS] name`.
     DropBudget {
         /// The budget's name.
@@ -225,6 +245,32 @@ pub enum Declaration {
         /// Whether a missing budget is not an error.
         if_exists: bool,
     },
+}
+
+/// Grants that are given to roles, or taken from them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantClause {
+    /// What is granted.
+    pub objects: GrantObjects,
+    /// The roles.
+    pub roles: Vec<String>,
+    /// True for GRANT, false for REVOKE.
+    pub may: bool,
+}
+
+/// What is granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantObjects {
+    /// `SELECT ON name {, name}`.
+    Tables(Vec<String>),
+    /// `SELECT ON ALL TABLES`: those that are declared now.
+    AllTables,
+    /// `USAGE ON BUDGET name {, name}`.
+    Budgets(Vec<String>),
+    /// `USAGE ON ALL BUDGETS`: those that are declared now.
+    AllBudgets,
+    /// `role {, role}`.
+    Roles(Vec<String>),
 }
 
 /// The options of a role. `None` means that an option is not written.
@@ -444,6 +490,32 @@ pub enum SpendingBy {
     Cell,
 }
 
+/// A request for more of a budget, or the owner's decision on one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BudgetRequestStatement {
+    /// `REQUEST PRIVACY BUDGET name ADD (…) REASON 'text'`.
+    Ask {
+        /// The budget's name.
+        budget: String,
+        /// What to add to its limit.
+        add: Box<LimitClause>,
+        /// Why.
+        reason: String,
+    },
+    /// `APPROVE REQUEST n`.
+    Approve {
+        /// The number of the request.
+        number: i64,
+    },
+    /// `DENY REQUEST n [REASON 'text']`.
+    Deny {
+        /// The number of the request.
+        number: i64,
+        /// Why; may be empty.
+        reason: String,
+    },
+}
+
 /// A change of a release table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseTableChange {
@@ -492,6 +564,12 @@ pub enum Show {
     },
     /// `SHOW ROLES`, for owners: who may log in, and until when.
     Roles,
+    /// `SHOW GRANTS [FOR role]`: who may ask about what. A role sees its own.
+    Grants(Option<String>),
+    /// `SHOW PRIVACY REQUESTS`: requests for more of a budget.
+    Requests,
+    /// `SHOW PRIVACY STATEMENT FOR name`: what a budget promises, in sentences.
+    Statement(String),
     /// `SHOW PRIVACY HISTORY`: when which declarations were made, changed and dropped.
     History,
     /// `DESCRIBE name`, of a table or a view.

@@ -198,6 +198,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         if take_word(parser, "STRICT") {
             return Ok(Declaration::SetStrict { table, strict: false });
         }
+        if take_word(parser, "ABOUT") {
+            return Ok(Declaration::SetAbout { table, people: None });
+        }
         expect_word(parser, "PRIVACY")?;
         take_word(parser, "UNIT");
         return Ok(Declaration::DropUnit { table });
@@ -205,12 +208,18 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     if take_word(parser, "REFRESH") {
         return Ok(Declaration::Refresh { table });
     }
+    if take_word(parser, "RELOAD") {
+        return Ok(Declaration::Reload { table });
+    }
     expect_word(parser, "SET")?;
     if take_word(parser, "PUBLIC") {
         return Ok(Declaration::SetPublic { table });
     }
     if take_word(parser, "STRICT") {
         return Ok(Declaration::SetStrict { table, strict: true });
+    }
+    if take_word(parser, "ABOUT") {
+        return Ok(Declaration::SetAbout { table, people: Some(about_people(parser)?) });
     }
     expect_word(parser, "PRIVACY")?;
     if take_word(parser, "SPENT") {
@@ -286,6 +295,17 @@ fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
     parser.expect_token(&Token::RParen)?;
     let unique = take_word(parser, "UNIQUE");
     Ok(UnitClause::Column { column, unique, max_rows: max_rows(parser)? })
+}
+
+/// `n PEOPLE`, which follows ABOUT.
+fn about_people(parser: &mut Parser) -> Result<u64, ParserError> {
+    let people = parser.parse_literal_uint()?;
+    expect_word(parser, "PEOPLE")?;
+    match people {
+        0 => error(parser, "ABOUT n PEOPLE takes at least 1"),
+        people if people > 1 << 40 => error(parser, "ABOUT n PEOPLE takes at most 1099511627776"),
+        people => Ok(people),
+    }
 }
 
 fn max_rows(parser: &mut Parser) -> Result<Option<u64>, ParserError> {

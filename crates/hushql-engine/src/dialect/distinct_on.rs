@@ -8,6 +8,8 @@
 //! SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v DESC
 //!     SELECT k, v FROM (SELECT k, v, k AS o0, v AS o1, ROW_NUMBER() OVER (PARTITION BY k ORDER BY k, v DESC) AS place
 //!                       FROM t) AS numbered WHERE place = 1 ORDER BY o0, o1 DESC
+//! SELECT DISTINCT ON (k) * FROM t ORDER BY k
+//!     SELECT * EXCLUDE (o0, place) FROM (SELECT *, k AS o0, … AS place FROM t) AS numbered …
 //! ```
 
 use std::ops::ControlFlow;
@@ -63,23 +65,28 @@ fn numbered(query: &sql::Query) -> Option<sql::Query> {
     if !is_plain || !is_by_keys {
         return None;
     }
-    let (mut inner, mut shown) = (Vec::new(), Vec::new());
-    for (at, item) in select.projection.iter().enumerate() {
+    let (mut inner, mut shown, mut added) = (Vec::new(), Vec::new(), Vec::new());
+    let mut items = select.projection.iter().enumerate().peekable();
+    let star = items.next_if(|(_, item)| is_star(item));
+    inner.extend(star.map(|(_, item)| item.clone()));
+    for (at, item) in items {
         let (expr, name) = match item {
             SelectItem::ExprWithAlias { expr, alias } => (expr, alias.clone()),
             SelectItem::UnnamedExpr(expr) => (expr, own_name(expr)),
-            // A star would show the numbers, too.
+            // A star after other columns would show these twice.
             SelectItem::ExprWithAliases { .. }
             | SelectItem::QualifiedWildcard(..)
             | SelectItem::Wildcard(_) => return None,
         };
         let alias = reserved(&format!("item_{at}"));
+        added.push(alias.clone());
         inner.push(SelectItem::ExprWithAlias { expr: expr.clone(), alias: alias.clone() });
         shown.push(SelectItem::ExprWithAlias { expr: Expr::Identifier(alias), alias: name });
     }
     let mut outer_order = order.clone();
     for (at, by) in outer_order.iter_mut().enumerate() {
         let alias = reserved(&format!("order_{at}"));
+        added.push(alias.clone());
         let expr = std::mem::replace(&mut by.expr, Expr::Identifier(alias.clone()));
         inner.push(SelectItem::ExprWithAlias { expr, alias });
     }
@@ -87,6 +94,10 @@ fn numbered(query: &sql::Query) -> Option<sql::Query> {
         expr: row_number(keys, &order)?,
         alias: reserved("place"),
     });
+    added.push(reserved("place"));
+    if star.is_some() {
+        shown.insert(0, all_but(added));
+    }
     let mut rows = select.clone();
     rows.distinct = None;
     rows.projection = inner;
@@ -98,10 +109,25 @@ fn numbered(query: &sql::Query) -> Option<sql::Query> {
     Some(outer)
 }
 
+fn is_star(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// `* EXCLUDE (names)`.
+fn all_but(names: Vec<Ident>) -> SelectItem {
+    let names = names.into_iter().map(|name| sql::ObjectName::from(vec![name]));
+    SelectItem::Wildcard(sql::WildcardAdditionalOptions {
+        opt_exclude: Some(sql::ExcludeSelectItem::Multiple(names.collect())),
+        ..sql::WildcardAdditionalOptions::default()
+    })
+}
+
 /// An item of ORDER BY, with the expression that a position or an alias stands for.
 fn meant(by: &OrderByExpr, projection: &[SelectItem]) -> Option<OrderByExpr> {
     let item = match &by.expr {
         Expr::Value(value) => match &value.value {
+            // A star is several columns.
+            sql::Value::Number(..) if projection.iter().any(is_star) => return None,
             sql::Value::Number(n, _) => Some(projection.get(n.parse::<usize>().ok()?.checked_sub(1)?)?),
             _ => return None,
         },
@@ -190,10 +216,17 @@ mod tests {
             "{tree}"
         );
         assert!(tree.ends_with("\"__hushql_order_1\" DESC LIMIT 3"), "{tree}");
+        let star = "SELECT DISTINCT ON (k) t.*, v + 1 AS w FROM t ORDER BY k";
+        let Ok(Statement::Query(query)) = parse(star) else { panic!("{:?}", parse(star)) };
+        let tree = query.tree.to_string();
+        for part in ["* EXCLUDE (\"__hushql_item_1\"", "(SELECT t.*, v + 1 AS"] {
+            assert!(tree.contains(part), "{tree}");
+        }
         for text in [
             "SELECT DISTINCT ON (k) k, v FROM t",
             "SELECT DISTINCT ON (k) k, v FROM t ORDER BY v",
-            "SELECT DISTINCT ON (k) * FROM t ORDER BY k",
+            "SELECT DISTINCT ON (k) *, v FROM t ORDER BY 1",
+            "SELECT DISTINCT ON (k) v, * FROM t ORDER BY k",
             "SELECT DISTINCT ON (k) k, COUNT(*) FROM t GROUP BY k ORDER BY k",
         ] {
             assert!(parse(text).is_err(), "{text}");

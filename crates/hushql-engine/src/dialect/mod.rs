@@ -38,7 +38,9 @@ mod distinct_on;
 mod domain_query;
 pub(crate) mod error;
 mod fresh;
+mod grant_statements;
 mod groups;
+mod having_names;
 mod headings;
 mod histogram;
 mod implied;
@@ -50,6 +52,7 @@ mod markers_as_written;
 mod mode;
 mod named_candidates;
 mod number_of_rows;
+mod open_pivot;
 mod option_shares;
 mod option_values;
 mod parameters;
@@ -65,6 +68,7 @@ pub(crate) mod query_syntax;
 mod reference;
 mod release_table;
 mod report;
+mod request_statements;
 mod role_statements;
 mod rollup_cube;
 mod row_values;
@@ -128,13 +132,15 @@ pub(crate) use domain_query::magnitude_name;
 pub(crate) use literal_condition::{NoRow, no_row};
 pub(crate) use markers::{parameter_marker, parameter_of};
 pub(crate) use markers_as_written::{hiding_markers, in_releases_words};
+pub(crate) use open_pivot::{OpenPivot, open_pivots};
 pub(crate) use thresholded::thresholded;
 pub(crate) use view::view_query;
 
 pub use declaration::{
-    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause,
-    ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit,
-    SpendingBy, SpentClause, Taken, UnitClause,
+    Accountant, Allowance, BudgetRequestStatement, Declaration, DomainClause, GrantClause,
+    GrantObjects, LimitClause, PerQueryClause, ReleaseTableChange, RoleClause, Show,
+    SliceAlteration, SliceAmount, SliceClause, SliceLimit, SpendingBy, SpentClause, Taken,
+    UnitClause,
 };
 
 /// Reads one statement of at most the default size; a `;` at its end is allowed.

@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     self as sql, BinaryOperator, Expr, ExprWithAlias, GroupByExpr, Ident, PivotValueSource, Query,
-    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, VisitMut, VisitorMut,
-    visit_expressions,
+    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator, VisitMut,
+    VisitorMut, visit_expressions,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -109,20 +109,30 @@ fn template() -> Option<Query> {
 
 /// The aggregate over the rows with one value, under the name of the value.
 fn of_value(column: &Expr, value: &ExprWithAlias, aggregate: &ExprWithAlias) -> Option<SelectItem> {
-    let Expr::Value(literal) = &value.expr else { return None };
+    let (is_null, text) = match &value.expr {
+        Expr::Value(literal) => {
+            let text = literal.value.clone().into_string();
+            (literal.value == sql::Value::Null, text.unwrap_or_else(|| literal.value.to_string()))
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: number }
+            if matches!(number.as_ref(), Expr::Value(_)) =>
+        {
+            (false, value.expr.to_string())
+        }
+        _ => return None,
+    };
     let Expr::Function(function) = &aggregate.expr else { return None };
     if function.filter.is_some() || function.over.is_some() {
         return None;
     }
-    let condition = match &literal.value {
-        sql::Value::Null => Expr::IsNull(Box::new(column.clone())),
-        _ => Expr::BinaryOp {
+    let condition = match is_null {
+        true => Expr::IsNull(Box::new(column.clone())),
+        false => Expr::BinaryOp {
             left: Box::new(column.clone()),
             op: BinaryOperator::Eq,
             right: Box::new(value.expr.clone()),
         },
     };
-    let text = literal.value.clone().into_string().unwrap_or_else(|| literal.value.to_string());
     let own = value.alias.as_ref().map_or(text, |alias| alias.value.clone());
     // As GoogleSQL names them.
     let name = match &aggregate.alias {
@@ -183,10 +193,10 @@ mod tests {
         };
         assert_eq!(
             tree(
-                "SELECT * FROM (SELECT a, b FROM t) PIVOT (COUNT(*) FOR a IN ('x', 'y' AS z, NULL)) AS p"
+                "SELECT * FROM (SELECT a, b FROM t) PIVOT (COUNT(*) FOR a IN ('x', 'y' AS z, -1, NULL)) AS p"
             ),
             "SELECT * FROM (SELECT b, COUNT(*) FILTER (WHERE a = 'x') AS \"x\", COUNT(*) FILTER (WHERE a = 'y') AS \"z\", \
-             COUNT(*) FILTER (WHERE a IS NULL) AS \"NULL\" FROM (SELECT a, b FROM t) GROUP BY b) AS p"
+             COUNT(*) FILTER (WHERE a = -1) AS \"-1\", COUNT(*) FILTER (WHERE a IS NULL) AS \"NULL\" FROM (SELECT a, b FROM t) GROUP BY b) AS p"
         );
         assert!(
             tree("SELECT * FROM t PIVOT (COUNT(*) FOR a IN ('x'))").contains("names its columns")

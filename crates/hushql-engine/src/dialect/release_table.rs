@@ -1,11 +1,10 @@
-//! Release tables: `CREATE RELEASE TABLE`, `DROP RELEASE TABLE`, `GRANT SELECT` and
-//! `REVOKE SELECT`.
+//! Release tables: `CREATE RELEASE TABLE` and `DROP RELEASE TABLE`.
 //!
 //! In: a parser at the verb. Out: the statement with unresolved names.
 //!
 //! ```text
 //! CREATE RELEASE TABLE IF NOT EXISTS r AS SELECT LAPLACE(eps=1) COUNT(*) n FROM t   →   r, kept if it exists, the query
-//! GRANT SELECT ON r TO "co-lab"                                                     →   r, co-lab, may read
+//! DROP RELEASE TABLE r                                                              →   r
 //! ```
 
 use sqlparser::keywords::Keyword;
@@ -15,7 +14,7 @@ use super::ast::{QueryStatement, Statement};
 use super::declaration::ReleaseTableChange;
 use super::declare::word_then;
 use super::parser::HushDialect;
-use crate::dialect::clauses::{error, expect_word, word_at};
+use crate::dialect::clauses::{expect_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::query_syntax::{name, query};
 
@@ -72,21 +71,6 @@ fn head(parser: &mut Parser) -> Result<(String, bool), ParserError> {
     let name = name(parser)?;
     parser.expect_keyword(Keyword::AS)?;
     Ok((name, if_not_exists))
-}
-
-/// `GRANT SELECT ON name TO analyst` and `REVOKE SELECT ON name FROM analyst`.
-pub(super) fn grant(parser: &mut Parser) -> Result<Statement, ParserError> {
-    let may = word_at(parser, 0).is_some_and(|verb| verb.value.eq_ignore_ascii_case("GRANT"));
-    expect_word(parser, if may { "GRANT" } else { "REVOKE" })?;
-    if word_at(parser, 0).is_none_or(|word| word.keyword != Keyword::SELECT) {
-        return error(parser, "only SELECT on release tables is granted: GRANT SELECT ON r TO lab");
-    }
-    expect_word(parser, "SELECT")?;
-    parser.expect_keyword(Keyword::ON)?;
-    let name = name(parser)?;
-    expect_word(parser, if may { "TO" } else { "FROM" })?;
-    let analyst = super::slice_clauses::analyst(parser)?;
-    Ok(Statement::ReleaseTable(ReleaseTableChange::Grant { name, analyst, may }))
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use sqlparser::ast::{
 
 use super::calendar_calls::{calendar_call, either};
 use super::date_patterns::without_pattern;
+use super::having_names::having_by_names;
 use super::pivot::without_pivots;
 use super::power;
 use super::quantile_list::quantile_list;
@@ -48,6 +49,7 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     without_schema(query);
     without_pivots(query)?;
     select_first(query);
+    having_by_names(query);
     power::check(query)?;
     let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
@@ -151,6 +153,7 @@ pub(super) fn respelled(function: &mut sql::Function) {
             function.name = ObjectName::from(vec![Ident::new("coalesce")]);
         }
         "approx_count_distinct" => distinct(function),
+        "sign" => function.name = ObjectName::from(vec![Ident::new("signum")]),
         "len" => function.name = ObjectName::from(vec![Ident::new("length")]),
         "percentile_cont" | "percentile_disc" | "approx_percentile_cont" => ordered(function),
         _ => {}

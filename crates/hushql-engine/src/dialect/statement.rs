@@ -9,10 +9,13 @@ use super::copy::{copies, copy};
 use super::declaration::{Show, SpendingBy};
 use super::declare::{declaration, word_then};
 use super::domain_query::{asks_for_domain, domain_query};
+use super::grant_statements::{grant, required, sets_grants};
 use super::parser::HushDialect;
-use super::release_table::{grant, names_release_table, query_of_release_table, release_table};
+use super::release_table::{names_release_table, query_of_release_table, release_table};
+use super::request_statements::budget_request;
 use super::script::TokenOffsets;
 use super::size::too_deep;
+use super::slice_clauses::analyst;
 use super::synthetic_statement::{created, names_synthetic_table, synthetic_table};
 use super::value::Value;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
@@ -115,6 +118,8 @@ fn statement(
         "create" | "drop" if names_release_table(parser) => release_table(parser, dialect)?,
         "create" | "drop" if names_synthetic_table(parser) => synthetic_table(parser, dialect)?,
         "grant" | "revoke" => grant(parser)?,
+        "set" if sets_grants(parser) => Statement::Declare(Box::new(required(parser)?)),
+        "request" | "approve" | "deny" => budget_request(parser, first)?,
         "create" | "alter" | "drop" => {
             let declaration = declaration(parser, dialect, TokenOffsets::in_text(text))?;
             Statement::Declare(Box::new(declaration))
@@ -236,6 +241,10 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "ROLES") {
         return Ok(Show::Roles);
     }
+    if take_word(parser, "GRANTS") {
+        let of = if take_word(parser, "FOR") { Some(analyst(parser)?) } else { None };
+        return Ok(Show::Grants(of));
+    }
     if word_then(parser, "RELEASE", "TABLE") {
         return Ok(Show::ReleaseTable(name(parser)?));
     }
@@ -260,6 +269,12 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
         if take_word(parser, "HISTORY") {
             return Ok(Show::History);
         }
+        if take_word(parser, "REQUESTS") {
+            return Ok(Show::Requests);
+        }
+        if word_then(parser, "STATEMENT", "FOR") {
+            return Ok(Show::Statement(name(parser)?));
+        }
         if !take_word(parser, "BUDGET") {
             return Ok(Show::Privacy);
         }
@@ -267,7 +282,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, COLUMNS FROM name, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
+        "SHOW takes TABLES, COLUMNS FROM name, ROLES, GRANTS, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, PRIVACY STATEMENT FOR name, PRIVACY REQUESTS, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
     )
 }
 

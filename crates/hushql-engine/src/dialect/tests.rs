@@ -208,6 +208,9 @@ fn declarations_parse() {
         "CREATE OR REPLACE VIEW v (a, b) AS (SELECT 1, 2);",
         "DROP VIEW IF EXISTS v",
         "DROP VIEW if",
+        "ALTER TABLE t RELOAD",
+        "ALTER TABLE t SET ABOUT 5 PEOPLE",
+        "ALTER TABLE t DROP ABOUT",
     ] {
         assert!(matches!(parse(text), Ok(Statement::Declare(_))), "{text}: {:?}", parse(text));
     }
@@ -215,6 +218,8 @@ fn declarations_parse() {
         "SHOW TABLES",
         "SHOW PRIVACY",
         "SHOW PRIVACY BUDGET r",
+        "SHOW PRIVACY STATEMENT FOR r",
+        "SHOW PRIVACY REQUESTS",
         "DESCRIBE adult",
         "SHOW CREATE VIEW v",
         "SHOW CREATE TABLE v",

@@ -18,10 +18,10 @@ use crate::refusal::{Reason, Refusal};
 /// For each function: the position of its argument, whether it is required, its least value, and an
 /// example.
 const TAKEN: [(&str, usize, bool, i64, &str); 4] = [
-    ("nth_value", 1, true, 1, "nth_value(x, 2) OVER (ORDER BY y)"),
-    ("lag", 1, false, i64::MIN, "lag(x, 1) OVER (ORDER BY y)"),
-    ("lead", 1, false, i64::MIN, "lead(x, 1) OVER (ORDER BY y)"),
-    ("ntile", 0, true, 1, "ntile(4) OVER (ORDER BY y)"),
+    ("nth_value", 1, true, 1, "nth_value(x, 2)"),
+    ("lag", 1, false, i64::MIN, "lag(x, 1)"),
+    ("lead", 1, false, i64::MIN, "lead(x, 1)"),
+    ("ntile", 0, true, 1, "ntile(4)"),
 ];
 
 /// Accepts a call with OVER whose arguments can be computed.
@@ -38,6 +38,11 @@ pub(super) fn window_arguments(
         return Ok(());
     };
     let FunctionArguments::List(list) = args else { return Ok(()) };
+    // Of what is counted, the example has the argument as it is written.
+    let example = &match list.args.first() {
+        Some(first) if *place == 1 => example.replace("(x,", &format!("({first},")),
+        Some(_) | None => (*example).to_owned(),
+    };
     let given = match list.args.get(*place) {
         Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(given))) => given,
         // The planner reports a wrong number of arguments. These functions would fail only when

@@ -101,7 +101,9 @@ impl Session {
     ) -> Result<Description, Error> {
         self.inner.vault.check_clock()?;
         let size = self.inner.resources.statement;
-        let Statement::Query(query) = self.named(parse_unvalued(sql, &size)?) else {
+        let Statement::Query(query) =
+            self.named(parse_unvalued(&self.with_pivot_lists(sql)?, &size)?)
+        else {
             return Err(not_a_query().into());
         };
         if query.range_of.is_some() {

@@ -141,12 +141,40 @@ impl LogIn {
     /// # Errors
     /// [`Error::LogIn`] for every failed proof; [`Error::Ledger`] when the vault cannot be read.
     pub fn finish(self, message: &[u8]) -> Result<(String, Analyst), Error> {
-        let exchange = self.exchange.ok_or(Error::LogIn)?;
+        let exchange = self.exchange.as_ref().ok_or(Error::LogIn)?;
         let answer = exchange.end(message).filter(|_| self.is_known).ok_or(Error::LogIn)?;
-        let fingerprint = self.verifier.fingerprint();
+        Ok((answer, self.analyst()?))
+    }
+
+    /// The session of a client that sends the password itself, as a form in a browser does. The
+    /// channel must be protected.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// engine.owner().execute("CREATE ROLE lab LOGIN PASSWORD 'correct horse'").await?;
+    /// assert!(engine.log_in("lab")?.with_password("correct horse").is_ok());
+    /// assert!(engine.log_in("lab")?.with_password("wrong horse").is_err());
+    /// assert!(engine.log_in("nobody")?.with_password("correct horse").is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LogIn`] for every wrong password and every name without a role, after the same
+    /// work; [`Error::Ledger`] when the vault cannot be read.
+    pub fn with_password(self, password: &str) -> Result<Analyst, Error> {
+        match self.verifier.fits(password) && self.is_known {
+            true => self.analyst(),
+            false => Err(Error::LogIn),
+        }
+    }
+
+    /// The session of the role, whose password was proved.
+    fn analyst(&self) -> Result<Analyst, Error> {
         let mut analyst = self.engine.analyst(&self.role)?;
-        analyst.0.logged_in = Some(LoggedIn::new(fingerprint));
-        Ok((answer, analyst))
+        analyst.0.logged_in = Some(LoggedIn::new(self.verifier.fingerprint()));
+        Ok(analyst)
     }
 }
 

@@ -39,9 +39,11 @@ pub(crate) use session::Session;
 mod accounts;
 pub(crate) mod analyst_session;
 pub(crate) mod answer_files;
+pub(crate) mod applied;
 mod attempts;
 mod bearer_token;
 pub(crate) mod builder;
+mod decisions;
 pub(crate) mod described;
 mod explained;
 pub(crate) mod forecast;
@@ -54,6 +56,8 @@ pub(crate) mod range;
 pub(crate) mod schemas;
 pub(crate) mod session;
 pub(crate) mod show;
+mod shown_grants;
+mod shown_requests;
 pub(crate) mod spending;
 mod text_columns;
 
@@ -62,11 +66,14 @@ mod planning_errors;
 pub(crate) mod prepared;
 mod query;
 mod release_tables;
+mod reloads;
+pub(crate) mod reports;
 pub(crate) mod stream;
 mod summary;
 mod synthetic_about;
 mod synthetic_tables;
 pub(crate) mod vault_file;
+pub(crate) mod visible_catalog;
 
 /// A vault, its tables, and the DataFusion session for its queries. Cheap to clone.
 ///

@@ -207,7 +207,10 @@ impl Session {
     fn prepared(&self, sql: &str, values: &[Value]) -> Result<PreparedQuery, Error> {
         let clock = self.clock();
         let size = self.inner.resources.statement;
-        let parsed = guard::run(|| Ok(self.named(parse_with(sql, &size, values)?)))?;
+        let parsed = guard::run(|| {
+            let text = self.with_pivot_lists(sql)?;
+            Ok(self.named(parse_with(&text, &size, values)?))
+        })?;
         let Statement::Query(mut query) = parsed else { return Err(not_a_query().into()) };
         if query.range_of.is_some() && !values.is_empty() {
             let message = "this statement takes no parameters";

@@ -51,6 +51,7 @@ pub(crate) mod choose;
 mod declared;
 mod domain_values;
 mod drift;
+mod pivot_lists;
 pub(crate) mod prepare;
 mod public_row;
 pub(crate) mod request;
@@ -65,7 +66,10 @@ impl Session {
     pub(super) fn parse(&self, text: &str) -> Result<Statement, Error> {
         self.inner.vault.check_clock()?;
         let size = self.inner.resources.statement;
-        guard::run(|| Ok(self.named(parse_within(text, &size)?)))
+        guard::run(|| {
+            let text = self.with_pivot_lists(text)?;
+            Ok(self.named(parse_within(&text, &size)?))
+        })
     }
 
     /// DataFusion's session for planning and running one statement.

@@ -9,8 +9,8 @@
 //! too large is shown instead of stored.
 //!
 //! Release tables stand beside the declared tables in the catalog of those who may see them: the
-//! creator, the owner, and the analysts whom they were granted to. For all others they do not
-//! exist.
+//! creator, the owner, and the analysts whom they were granted to, as long as these may ask about
+//! the tables from which they come. For all others they do not exist.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use crate::answer::{Accuracy, AccuracyKind, Answer, Head};
-use crate::catalog::{Catalog, CatalogError, Column, Privacy, Source, Table, quoted};
-use crate::dialect::{Declaration, QueryStatement, ReleaseTableChange};
+use crate::catalog::{CatalogError, Column, quoted};
+use crate::dialect::{Declaration, GrantClause, GrantObjects, QueryStatement, ReleaseTableChange};
 use crate::engine::attempts::Attempts;
 use crate::engine::output::Output;
 use crate::engine::session::Session;
@@ -32,6 +32,7 @@ use crate::exec::source::{columns_of, encoded, is_storable, schema_of_answer, st
 use crate::instance::Inner;
 use crate::instance::entry_numbers::is_apart;
 use crate::ledger::{MOST_BYTES_OF_ONE, NewAnswer, ReleaseTable, VaultError};
+use crate::owner::grants;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
 use crate::sql_type::sql_type;
@@ -43,6 +44,8 @@ use crate::{views, visible};
 pub(super) struct About {
     /// The statement, as written.
     pub(super) statement: String,
+    /// The declared tables from which it comes. It exists for those who may ask about all of them.
+    pub(super) from: BTreeSet<String>,
     pub(super) columns: Vec<Column>,
     pub(super) rows: usize,
     pub(super) accuracy: Vec<StoredAccuracy>,
@@ -98,31 +101,9 @@ impl About {
 }
 
 impl Inner {
-    /// The declarations, and the release tables that this analyst sees.
-    pub(crate) fn catalog_of(&self, reader: &str) -> Result<Arc<Catalog>, Error> {
-        let (catalog, released) = (self.vault.catalog()?, self.vault.release_tables()?);
-        let mut seen = Vec::new();
-        for table in released.iter().filter(|table| table.is_seen_by(reader)) {
-            seen.push(Table {
-                name: table.name.clone(),
-                source: Source::Released { sequence: table.sequence },
-                privacy: Privacy::Public,
-                columns: About::of(table)?.columns,
-            });
-        }
-        let takes_defaults = self.vault.takes_defaults(reader)?;
-        if seen.is_empty() && takes_defaults {
-            return Ok(catalog);
-        }
-        let own = Catalog::clone(&catalog).with_released(seen);
-        Ok(Arc::new(if takes_defaults { own } else { own.without_defaults() }))
-    }
-
     /// The release table with this name, if this analyst may see it.
     pub(super) fn seen(&self, name: &str, reader: &str) -> Result<Option<ReleaseTable>, Error> {
-        let tables = self.vault.release_tables()?;
-        let found = tables.iter().find(|table| table.name == name && table.is_seen_by(reader));
-        Ok(found.cloned())
+        Ok(self.released_for(reader)?.into_iter().find(|table| table.name == name))
     }
 
     /// Whether this analyst may see a release table with this name.
@@ -149,7 +130,7 @@ impl Inner {
 
     /// The release tables that this analyst may see, each with a sentence about it.
     pub(crate) fn release_table_texts(&self, reader: &str) -> Result<Vec<(String, String)>, Error> {
-        let tables = self.vault.release_tables()?;
+        let tables = self.released_for(reader)?;
         let text = |table: &ReleaseTable| -> Result<(String, String), Error> {
             let others = table.grants.iter().cloned().collect::<Vec<_>>().join(", ");
             let granted = match table.is_managed_by(reader) && !others.is_empty() {
@@ -164,7 +145,7 @@ impl Inner {
             };
             Ok((table.name.clone(), text))
         };
-        tables.iter().filter(|table| table.is_seen_by(reader)).map(text).collect()
+        tables.iter().map(text).collect()
     }
 
     /// The accuracy of a release table's columns, in words; `None` for another table.
@@ -267,12 +248,13 @@ impl Session {
                 "release table {name} exists already; nothing was charged"
             )));
         }
+        self.inner.is_free_for(&name, &self.analyst)?;
         self.is_no_views(&name)?;
         self.inner.vault.may_store(&name, &self.analyst)?;
-        self.fits_vault(&query, clock).await?;
+        let from = self.fits_vault(&query, clock).await?;
         let text = query.text.clone();
         let answer = self.answer(query, None, clock).await?;
-        let new = match self.new_answer(&name, &text, &answer) {
+        let new = match self.new_answer(&name, (&text, from), &answer) {
             Ok(Some(new)) => new,
             Ok(None) => {
                 let most = MOST_BYTES_OF_ONE >> 20;
@@ -319,7 +301,7 @@ impl Session {
     fn new_answer(
         &self,
         name: &str,
-        text: &str,
+        (text, from): (&str, BTreeSet<String>),
         answer: &Answer,
     ) -> Result<Option<NewAnswer>, Error> {
         let receipt = answer.receipt().ok_or(Error::Internal)?;
@@ -333,6 +315,7 @@ impl Session {
         };
         let about = About {
             statement: text.trim().trim_end_matches(';').trim_end().to_owned(),
+            from,
             columns: columns_of(&schema),
             rows: answer.batches().iter().map(RecordBatch::num_rows).sum(),
             accuracy: answer
@@ -363,20 +346,23 @@ impl Session {
     }
 
     /// Refuses a query before its charge if it releases nothing, or if a table cannot have its
-    /// columns.
-    async fn fits_vault(&self, query: &QueryStatement, clock: &Clock) -> Result<(), Error> {
-        let (session, state, query) = (self.clone(), self.state(clock), query.clone());
+    /// columns. Returns the declared tables from which its answer comes.
+    async fn fits_vault(
+        &self,
+        query: &QueryStatement,
+        clock: &Clock,
+    ) -> Result<BTreeSet<String>, Error> {
+        let (session, state, asked) = (self.clone(), self.state(clock), query.clone());
         let runtime = Handle::try_current().ok();
         let planned = clock.aside(move || {
-            let ready = || session.ready(query.clone(), &state, runtime.clone());
+            let ready = || session.ready(asked.clone(), &state, runtime.clone());
             Attempts::at(ready).map(|ready| {
-                (
-                    ready.quoted().schema,
-                    !ready.due().planned().release().analysis().parts().is_empty(),
-                )
+                let planned = ready.due().planned();
+                let releases = !planned.release().analysis().parts().is_empty();
+                (ready.quoted().schema, releases, planned.read_tables())
             })
         });
-        let (schema, releases) = planned.await?;
+        let (schema, releases, mut read) = planned.await?;
         if !releases {
             return Err(Refusal::new(
                 Reason::Statement,
@@ -386,7 +372,10 @@ impl Session {
             )
             .into());
         }
-        fits_table(&schema)
+        fits_table(&schema)?;
+        let catalog = self.inner.catalog_of(&self.analyst)?;
+        read.extend(views::tables_behind(&query.tree, &catalog).ok_or(Error::Internal)?);
+        self.inner.origins(read, &self.analyst)
     }
 
     /// Drops a release table, or changes who may read it.
@@ -427,6 +416,13 @@ impl Session {
                         format!("synthetic table {table} is dropped; what it cost stays spent")
                     }
                 }
+            }
+            ReleaseTableChange::Grant { name, analyst, may }
+                if self.is_owner() && self.inner.seen(&name, &by)?.is_none() =>
+            {
+                let objects = GrantObjects::Tables(vec![name]);
+                let change = GrantClause { objects, roles: vec![analyst], may };
+                grants::change(&self.inner, &change)?
             }
             ReleaseTableChange::Grant { name, analyst, may } => {
                 let (table, to) = (visible::line(&name).into_owned(), analyst.clone());

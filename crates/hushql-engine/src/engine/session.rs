@@ -280,6 +280,7 @@ impl Session {
             Statement::Show(show) => {
                 crate::engine::show::show(&self.inner, &show, &self.analyst).map(Output::Answer)
             }
+            Statement::BudgetRequest(statement) => self.decide(&statement).map(Output::Done),
             Statement::Declare(declaration) if self.is_owner() => {
                 self.inner.drops_no_release_table(&declaration, &self.analyst)?;
                 let done = declare::declare(&self.inner, &declaration).await?;
@@ -363,6 +364,7 @@ impl Session {
             Statement::Query(query) => query,
             Statement::Copy { query, .. } | Statement::CreateReleaseTable { query, .. } => *query,
             Statement::ReleaseTable(_)
+            | Statement::BudgetRequest(_)
             | Statement::ExplainSynthetic { .. }
             | Statement::ExplainPrivacy { .. }
             | Statement::Explain(_)

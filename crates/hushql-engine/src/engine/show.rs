@@ -8,6 +8,8 @@ use arrow::array::{
 };
 
 use super::accounts;
+use super::shown_grants;
+use super::shown_requests::shown_requests;
 use super::summary::summary;
 use super::text_columns::table;
 use crate::answer::Answer;
@@ -18,8 +20,9 @@ use crate::dialect::Show;
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
-use crate::ledger::{Inventory, OWNER, Vault};
+use crate::ledger::{Declared, Inventory, OWNER, Vault, is_of_another, own_requests};
 use crate::owner::declaration_script::{budget_statement, partition_statement, table_statements};
+use crate::owner::privacy_statement::statement;
 use crate::owner::suggest::suggestions;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type_of;
@@ -90,8 +93,18 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
             table(&[("statement", suggestions(&catalog, known(&catalog, name)?))])
         }
         Show::Roles => roles(vault),
+        Show::Grants(of) => shown_grants::grants(inner, of.as_deref(), reader),
         Show::Privacy => privacy(vault, &catalog, reader),
-        Show::History => history(vault, to_owner),
+        Show::History => history(vault, &catalog, reader),
+        Show::Requests => shown_requests(inner, reader),
+        Show::Statement(name) => {
+            let told = statement(inner, name, reader)?.sentences;
+            let column = |text: &dyn Fn(&(&str, String)) -> String| told.iter().map(text).collect();
+            table(&[
+                ("about", column(&|(heading, _)| (*heading).to_owned())),
+                ("statement", column(&|(_, sentence)| sentence.clone())),
+            ])
+        }
         Show::Budget(name) => accounts::budgets(vault, name.as_deref(), reader),
         Show::Spending { budget, by } => accounts::spending(vault, budget.as_deref(), *by, reader),
     }
@@ -124,10 +137,13 @@ fn for_owners(show: &Show) -> Refusal {
             format!("DESCRIBE {}, or EXPLAIN PRIVACY of a query that reads it", quoted(name)),
         ),
         Show::Tables
+        | Show::Grants(_)
         | Show::Privacy
         | Show::Budget(_)
         | Show::Spending { .. }
         | Show::History
+        | Show::Statement(_)
+        | Show::Requests
         | Show::ReleaseTable(_)
         | Show::Synthetic(_)
         | Show::CreateReleaseTable(_)
@@ -203,9 +219,13 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
     ])
 }
 
-/// The history of declarations. Only owners see the queries of views.
-fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
-    let mut declared = vault.declarations()?;
+/// The history of declarations that exist for the reader. Only owners see the queries of views.
+fn history(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Error> {
+    let mut declared = existing(vault.declarations()?, catalog);
+    let to_owner = reader == OWNER;
+    // What others ask of the owner is theirs and the owner's to know.
+    let own = own_requests(&declared, reader);
+    declared.retain(|declared| to_owner || !is_of_another(declared, &own));
     // Only the owner may know who else may log in.
     declared.retain(|declared| to_owner || !declared.change.starts_with("role "));
     let change = |change: &str| match change.split_once(": ") {
@@ -229,6 +249,46 @@ fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
     ];
     let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
     Ok(Answer::public(batch))
+}
+
+/// The changes of what exists in this part of the declarations, with numbers of their own. All
+/// changes, if it is no part.
+///
+/// # Guarantee
+/// The result does not depend on changes of what does not exist in this part: neither by rows nor
+/// by gaps between their numbers. A table shows no changes of an earlier one of its name.
+fn existing(declared: Vec<Declared>, catalog: &Catalog) -> Vec<Declared> {
+    if !catalog.is_part() {
+        return declared;
+    }
+    let mut shown: Vec<Declared> = Vec::new();
+    for one in declared {
+        let (object, text) = one.change.split_once(": ").unwrap_or((&one.change, ""));
+        let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
+        let has_budget = |name: &str| catalog.budget(name).is_some();
+        let exists = match kind {
+            "table" => catalog.table(name).is_some(),
+            "column" => catalog.tables().any(|table| {
+                let column = name.strip_prefix(&table.name).and_then(|n| n.strip_prefix('.'));
+                column.is_some_and(|column| table.column(column).is_some())
+            }),
+            "view" => catalog.view(name).is_some(),
+            "budget" => has_budget(name),
+            "partition" => name.strip_prefix("of ").is_some_and(has_budget),
+            "slice" => name.rsplit_once(" of ").is_some_and(|(_, budget)| has_budget(budget)),
+            _ => false,
+        };
+        if exists && text == "dropped" && kind == "table" {
+            let (own, column) = (format!("table {name}: "), format!("column {name}."));
+            shown.retain(|one| !one.change.starts_with(&own) && !one.change.starts_with(&column));
+        } else if exists {
+            shown.push(one);
+        }
+    }
+    for (number, one) in (1..).zip(&mut shown) {
+        one.sequence = number;
+    }
+    shown
 }
 
 /// The roles: who may log in, until when, and whose queries may leave their cost to the defaults of

@@ -6,6 +6,7 @@
 //! then rows are read and noise is drawn, then the new rows are stored, then something is shown. A
 //! crash in between leaves a charge and no table.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -28,6 +29,7 @@ use crate::instance::Inner;
 use crate::ledger::NewAnswer;
 use crate::privacy::Cost;
 use crate::resources::Clock;
+use crate::views;
 use crate::visible::{self, rounded};
 
 impl Session {
@@ -44,15 +46,16 @@ impl Session {
                 "synthetic table {name} exists already; nothing was charged"
             )));
         }
+        self.inner.is_free_for(name, &self.analyst)?;
         self.is_no_views(name)?;
         self.inner.vault.may_store(name, &self.analyst)?;
         let state = self.state(clock);
-        self.fits_columns(statement, clock, &state).await?;
+        let from = self.fits_columns(statement, clock, &state).await?;
         let paid = Box::pin(self.paid_rows(statement, clock, &state)).await?;
         let shown = self.watched.rounds();
         let progress = move |progress| shown.is_at(progress);
         let made = Box::pin(self.made_rows(paid, clock, &state, progress)).await?;
-        let (new, answer) = self.to_store(name, &statement.query.text, made)?;
+        let (new, answer) = self.to_store(name, (&statement.query.text, from), made)?;
         let Some(new) = new else {
             let note = format!(
                 "{name} was not stored: its rows cannot be written; they are charged, and shown instead"
@@ -75,19 +78,25 @@ impl Session {
         }
     }
 
-    /// Refuses a query before its charge if a table cannot have its columns.
+    /// Refuses a query before its charge if a table cannot have its columns. Returns the declared
+    /// tables from which its rows come.
     async fn fits_columns(
         &self,
         statement: &SyntheticStatement,
         clock: &Clock,
         state: &SessionState,
-    ) -> Result<(), Error> {
+    ) -> Result<BTreeSet<String>, Error> {
+        let catalog = self.inner.catalog_of(&self.analyst)?;
+        let read = views::tables_behind(&statement.query.tree, &catalog);
         let (session, state, statement) = (self.clone(), state.clone(), statement.clone());
         let due = clock.aside(move || Attempts::at(|| session.due_rows(&statement, &state)));
         let due: DueRows = due.await?;
         let columns = due.release().rows().columns().iter();
         let fields = columns.map(|c| Field::new(&c.name, c.codes.data_type().clone(), true));
-        fits_table(&Schema::new(fields.collect::<Vec<_>>()))
+        fits_table(&Schema::new(fields.collect::<Vec<_>>()))?;
+        let mut read = read.ok_or(Error::Internal)?;
+        read.extend(due.release().rows().subject().tables().iter().cloned());
+        self.inner.origins(read, &self.analyst)
     }
 
     /// What a synthetic table would cost.
@@ -135,7 +144,7 @@ impl Session {
     fn to_store(
         &self,
         name: &str,
-        text: &str,
+        (text, from): (&str, BTreeSet<String>),
         made: MadeRows,
     ) -> Result<(Option<NewAnswer>, Answer), Error> {
         let MadeRows { release, rows, made, receipt, is_cut } = made;
@@ -161,6 +170,7 @@ impl Session {
         let codes = release.rows().columns().iter();
         let about = About {
             statement: text.trim().trim_end_matches(';').trim_end().to_owned(),
+            from,
             columns: columns_of(&rows.schema()),
             rows: rows.num_rows(),
             accuracy: Vec::new(),

@@ -50,7 +50,7 @@ pub(crate) use hushql_exec::operator::look_up::KeptLookUps;
 pub use hushql_exec::operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;
 pub(crate) use shared_vault::SharedVault;
-pub(crate) use source::ledger::{LedgerTable, vault_error};
+pub(crate) use source::ledger::{LedgerSight, LedgerTable, vault_error};
 pub(crate) use synthetic_rows::{PreparedRows, prepare_rows, read_rows};
 #[cfg(any(test, feature = "testing"))]
 pub use testing::{Draws, Exact, ExactSums};

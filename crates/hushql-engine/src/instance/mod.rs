@@ -5,6 +5,7 @@
 
 pub(crate) mod answer_cache;
 pub(crate) mod entry_numbers;
+pub(crate) mod known_parts;
 pub(crate) mod table_names;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::exec::{KeptLookUps, KeptPublic, SharedVault};
 use crate::instance::answer_cache::Repeats;
+use crate::instance::known_parts::KnownParts;
 use crate::resources::Resources;
 use crate::sampler::QueryRng;
 
@@ -41,6 +43,8 @@ pub(crate) struct Inner {
     public: Arc<KeptPublic>,
     /// Answers that were replayed as a whole.
     pub(crate) repeats: Repeats,
+    /// What exists for each reader.
+    pub(crate) parts: KnownParts,
 }
 
 /// Debug output leaves out tables, because tables in memory would show their rows.
@@ -73,8 +77,19 @@ impl Inner {
         }
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
         let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
-        let repeats = Repeats::default();
-        Ok(Self { vault, registered, program, state, resources, files, look_ups, public, repeats })
+        let (repeats, parts) = (Repeats::default(), KnownParts::default());
+        Ok(Self {
+            vault,
+            registered,
+            program,
+            state,
+            resources,
+            files,
+            look_ups,
+            public,
+            repeats,
+            parts,
+        })
     }
 
     /// Forgets what was kept of declared files, and closes them.

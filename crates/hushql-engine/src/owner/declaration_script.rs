@@ -225,7 +225,7 @@ fn slice_clause(slice: &Slice, spent: &Spending) -> String {
     format!(" SLICE {} LIMIT ({}){spent}", quoted_analyst(&slice.analyst), amount(slice.limit))
 }
 
-fn amount(spend: Spend) -> String {
+pub(super) fn amount(spend: Spend) -> String {
     let delta = match spend.atto_delta {
         0 => String::new(),
         _ => format!(", delta={}", spend.delta_text()),
@@ -233,7 +233,7 @@ fn amount(spend: Spend) -> String {
     format!("{}={}{delta}", spend.notion.name(), spend.loss_text())
 }
 
-fn per_query(budget: &Budget) -> String {
+pub(super) fn per_query(budget: &Budget) -> String {
     let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
         budget.per_query;
     let (least, most) = match budget.limit.notion {

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::exec::source as files;
 use crate::instance::Inner;
 use crate::owner::declaration_script::{created, declarable};
+use crate::owner::grants;
 use crate::owner::suggest::names_key_of;
 use crate::owner::units::leads_as;
 use crate::sql_type::sql_type_of;
@@ -37,7 +38,8 @@ pub(crate) struct Finding {
     pub(crate) remedy: String,
 }
 
-/// All findings: those about the vault first, then those about tables, ordered by name.
+/// All findings: those about the vault first, then those about tables, ordered by name, then those
+/// about grants.
 ///
 /// # Errors
 /// [`Error::Ledger`] when the vault cannot be read.
@@ -52,6 +54,9 @@ pub(crate) fn examine(inner: &Inner) -> Result<Vec<Finding>, Error> {
         declared(&mut findings, &catalog, table);
         file(&mut findings, inner, table);
         links(&mut findings, &catalog, table);
+    }
+    for [about, finding, remedy] in grants::findings(inner, &catalog)? {
+        findings.add(&about, &finding, &remedy);
     }
     Ok(findings.0)
 }

@@ -2,8 +2,9 @@
 //!
 //! In: one state of the vault. Out: statements in an order in which each can be run: what was
 //! spent, which needs no table; tables after those that they lead to; budgets; views after those
-//! that they read; roles. Names may be hostile, so they are quoted in statements and escaped in
-//! comments, which end with their line. The verifiers of passwords are written only on request.
+//! that they read; roles; grants. Names may be hostile, so they are quoted in statements and
+//! escaped in comments, which end with their line. The verifiers of passwords are written only on
+//! request.
 //!
 //! # Guarantee
 //! After the script has run in a vault, at least as much is spent there on the people of each name
@@ -19,15 +20,15 @@
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
-use crate::catalog::{Catalog, Source, View, quoted, quoted_analyst};
+use crate::catalog::{Catalog, Source, Table, View, quoted, quoted_analyst};
 use crate::dialect::view_query;
 use crate::error::Error;
 use crate::instance::Inner;
-use crate::ledger::{Inventory, Role};
+use crate::ledger::{Inventory, Role, Spending};
 use crate::owner::declaration_script::{
     budget_statement, partition_statement, spent_clause, table_statements,
 };
-use crate::owner::{roles, twins};
+use crate::owner::{grants, roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
@@ -47,31 +48,9 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
         );
     }
     for (names, spent) in &people {
-        let mut others = names.iter();
-        let Some(first) = others.next() else { continue };
-        let others: Vec<String> = others.map(|name| quoted(name)).collect();
-        // Each slice comes before the whole, so that the whole adds only what no slice spent.
-        for (by, spent) in &spent.by {
-            if let Some(spent) = spent_clause(*spent) {
-                let (first, by) = (quoted(first), quoted_analyst(by));
-                script.statement(&format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
-            }
+        for statement in spending_statements(names, spent) {
+            script.statement(&statement);
         }
-        // SPENT in a budget's own statement would come too late if that statement, or one that it
-        // needs, cannot be run.
-        let spent = match (spent_clause(spent.all), others.as_slice()) {
-            (Some(spent), _) => spent,
-            (None, []) => continue,
-            (None, _) => "(epsilon=0)".to_owned(),
-        };
-        let together = match others.as_slice() {
-            [] => String::new(),
-            _ => format!(" TOGETHER WITH {}", others.join(", ")),
-        };
-        script.statement(&format!(
-            "ALTER TABLE {} SET PRIVACY SPENT {spent}{together}",
-            quoted(first)
-        ));
     }
     tables(inner, &catalog, &mut script);
     for (state, spent) in &budgets {
@@ -103,6 +82,9 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
     for role in &roles_of {
         script.statement(&roles::statement(role, with_verifiers));
     }
+    for statement in grants::statements(&catalog) {
+        script.statement(&statement);
+    }
     if !with_verifiers && !roles_of.is_empty() {
         script.comment(
             "Roles have no passwords here. Before they log in: ALTER ROLE name PASSWORD 'a long one'; hushql dump --verifiers carries passwords over.",
@@ -118,51 +100,105 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
     Ok(script.text)
 }
 
+/// The statements that declare what was spent on people, under these names.
+pub(super) fn spending_statements(names: &BTreeSet<String>, spent: &Spending) -> Vec<String> {
+    let mut statements = Vec::new();
+    let mut others = names.iter();
+    let Some(first) = others.next() else { return statements };
+    let others: Vec<String> = others.map(|name| quoted(name)).collect();
+    // Each slice comes before the whole, so that the whole adds only what no slice spent.
+    for (by, spent) in &spent.by {
+        if let Some(spent) = spent_clause(*spent) {
+            let (first, by) = (quoted(first), quoted_analyst(by));
+            statements.push(format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
+        }
+    }
+    // SPENT in a budget's own statement would come too late if that statement, or one that it
+    // needs, cannot be run.
+    let spent = match (spent_clause(spent.all), others.as_slice()) {
+        (Some(spent), _) => spent,
+        (None, []) => return statements,
+        (None, _) => "(epsilon=0)".to_owned(),
+    };
+    let together = match others.as_slice() {
+        [] => String::new(),
+        _ => format!(" TOGETHER WITH {}", others.join(", ")),
+    };
+    statements.push(format!("ALTER TABLE {} SET PRIVACY SPENT {spent}{together}", quoted(first)));
+    statements
+}
+
 /// Writes tables after those that they lead to.
 fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
-    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
-    let links = |name: &str| catalog.root(name).map_or(0, |(_, links)| links);
-    let mut tables: Vec<_> = catalog.tables().collect();
-    tables.sort_by_key(|table| (links(&table.name), table.name.as_str()));
-    let mut written = BTreeSet::new();
-    for table in tables {
+    for (table, others) in tables_in_order(inner, catalog) {
         if matches!(table.source, Source::Registered) {
             script.comment(&format!(
                 "The table {} is registered by a program, which has to do so first.",
                 table.name
             ));
         }
-        let mut others = twins::other_people(&providers, catalog, table);
-        others.retain(|other| written.contains(other));
         for statement in table_statements(table, &others) {
             script.statement(&statement);
         }
-        written.insert(table.name.clone());
+        let is_domain = catalog.unit_domain(&table.name) == Some(table.name.as_str());
+        if let Some(people) = catalog.about_people(&table.name).filter(|_| is_domain) {
+            let name = quoted(&table.name);
+            script.statement(&format!("ALTER TABLE {name} SET ABOUT {people} PEOPLE"));
+        }
     }
+}
+
+/// Tables after those that they lead to, each with the earlier ones that have its rows and are
+/// about other people.
+pub(super) fn tables_in_order<'a>(
+    inner: &Inner,
+    catalog: &'a Catalog,
+) -> Vec<(&'a Table, Vec<String>)> {
+    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+    let links = |name: &str| catalog.root(name).map_or(0, |(_, links)| links);
+    let mut tables: Vec<_> = catalog.tables().collect();
+    tables.sort_by_key(|table| (links(&table.name), table.name.as_str()));
+    let mut written = BTreeSet::new();
+    let mut ordered = Vec::new();
+    for table in tables {
+        let mut others = twins::other_people(&providers, catalog, table);
+        others.retain(|other| written.contains(other));
+        written.insert(table.name.clone());
+        ordered.push((table, others));
+    }
+    ordered
 }
 
 /// Writes views after those that they read. A view whose query is no longer valid, or that leads to
 /// itself, cannot be created anywhere.
 fn views(catalog: &Catalog, script: &mut DumpScript) {
+    let (ordered, left) = views_in_order(catalog);
+    for view in ordered {
+        script.statement(&statement(view));
+    }
+    for view in left {
+        script.comment(&format!("The view {} cannot be created as it is.", view.name));
+    }
+}
+
+/// Views after those that they read, and those that cannot be created anywhere.
+pub(super) fn views_in_order(catalog: &Catalog) -> (Vec<&View>, Vec<&View>) {
     let mut left: Vec<&View> = catalog.views().collect();
     let mut written: BTreeSet<String> = BTreeSet::new();
+    let mut ordered = Vec::new();
     loop {
         let (ready, later): (Vec<&View>, Vec<&View>) = left.into_iter().partition(|view| {
             let read = view_query(&view.query).map(|(query, _)| named(&query, catalog));
             read.is_ok_and(|read| read.iter().all(|name| written.contains(name)))
         });
-        for view in &ready {
-            script.statement(&statement(view));
-            written.insert(view.name.clone());
-        }
+        written.extend(ready.iter().map(|view| view.name.clone()));
         left = later;
         if ready.is_empty() {
             break;
         }
+        ordered.extend(ready);
     }
-    for view in left {
-        script.comment(&format!("The view {} cannot be created as it is.", view.name));
-    }
+    (ordered, left)
 }
 
 /// The script as a text of statements and comments.

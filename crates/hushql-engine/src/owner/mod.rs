@@ -13,7 +13,7 @@ use crate::catalog::describe::per_query_text;
 use crate::catalog::{
     Budget, Catalog, FileFormat, Fingerprint, Privacy, Replay, Source, Table, Unit,
 };
-use crate::dialect::{Declaration, Taken};
+use crate::dialect::{Accountant, Declaration, LimitClause, Taken, UnitClause};
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
@@ -23,9 +23,13 @@ use crate::owner::altered_table::alter;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::conversions::conversion_of;
 use crate::owner::declared_columns::column_of;
+use crate::owner::promise::warnings;
+use crate::owner::remarks::{read_in_utc, version_text};
 use crate::owner::slices::left_text;
+use crate::privacy::Spend;
 use datafusion::catalog::TableProvider;
 
+mod about_people;
 mod altered_table;
 mod amounts;
 mod budget_partition;
@@ -33,9 +37,17 @@ mod conversions;
 pub(crate) mod declaration_script;
 pub(crate) mod declared_columns;
 mod declared_domains;
+pub(crate) mod difference;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
+pub(crate) mod grants;
+pub(crate) mod privacy_statement;
+mod promise;
+pub(crate) mod registry_record;
+mod reload;
+mod remarks;
+pub(crate) mod report_page;
 pub(crate) mod roles;
 mod slices;
 mod strict;
@@ -129,30 +141,11 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             inner.vault.create_table(&table)?;
             Ok(format!("table {name} has {shown} columns; {until}{twin}"))
         }
-        Declaration::SetUnit { table, unit: clause, other_people } => {
-            let catalog = inner.vault.catalog()?;
-            let entry = known(&catalog, table)?;
-            let retyped = units::retyped(&catalog, entry, clause)?;
-            let (entry, told) = match &retyped {
-                Some((retyped, told)) => (retyped, told.as_str()),
-                None => (entry, ""),
-            };
-            let unit = units::checked(&catalog, entry, clause)?;
-            let open = inner.open_files();
-            open.fits_its_declaration(entry)?;
-            let read = units::read_as(&open, &catalog, entry, &unit)?;
-            let entry = &read;
-            units::verified(inner, &open, &catalog, entry, &unit).await?;
-            // If the rows were read, the owner learns which lines are not rows, and if a column is
-            // read in another type, how many values have no such one.
-            let reads_rows = unit.max_rows().is_some() || retyped.is_some();
-            let unread = strict::unread(entry, &open, reads_rows)?;
-            unread.refuse_unreadable(table, &unit)?;
-            units::refuse_fractions(&open, &catalog, entry, &unit)?;
-            files::refuse_other_keys(entry, &open)?;
-            let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
-            Ok(done + told + &unread.text(table))
+        Declaration::SetUnit { table, unit, other_people } => {
+            let (done, told) = verify_unit(inner, table, unit, other_people).await?;
+            Ok(done + &told)
         }
+        Declaration::Reload { table } => reload_table(inner, table).await,
         Declaration::SetPublic { table } => {
             let catalog = inner.vault.catalog()?;
             let open = inner.open_files();
@@ -172,13 +165,71 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
     }
 }
 
+/// Verifies a unit on the present files of its table, and writes it. Returns what was done, and
+/// what was read otherwise or not at all.
+async fn verify_unit(
+    inner: &Inner,
+    table: &str,
+    clause: &UnitClause,
+    other_people: &[String],
+) -> Result<(String, String), Error> {
+    let catalog = inner.vault.catalog()?;
+    let entry = known(&catalog, table)?;
+    let retyped = units::retyped(&catalog, entry, clause)?;
+    let (entry, told) = match &retyped {
+        Some((retyped, told)) => (retyped, told.as_str()),
+        None => (entry, ""),
+    };
+    let unit = units::checked(&catalog, entry, clause)?;
+    let open = inner.open_files();
+    open.fits_its_declaration(entry)?;
+    let read = units::read_as(&open, &catalog, entry, &unit)?;
+    let entry = &read;
+    units::verified(inner, &open, &catalog, entry, &unit).await?;
+    // If the rows were read, the owner learns which lines are not rows, and if a column is
+    // read in another type, how many values have no such one.
+    let reads_rows = unit.max_rows().is_some() || retyped.is_some();
+    let unread = strict::unread(entry, &open, reads_rows)?;
+    unread.refuse_unreadable(table, &unit)?;
+    units::refuse_fractions(&open, &catalog, entry, &unit)?;
+    files::refuse_other_keys(entry, &open)?;
+    let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
+    Ok((done, format!("{told}{}", unread.text(table))))
+}
+
+/// Verifies a table on its present files, keeps its declarations, and says what ended.
+///
+/// # Guarantee
+/// It verifies at least what REFRESH does: a private table of files is verified and held as by SET
+/// PRIVACY UNIT with the unit that it has, also where it has several files, and everything else as
+/// by REFRESH. If it fails, the declaration stays as it was.
+async fn reload_table(inner: &Inner, table: &str) -> Result<String, Error> {
+    let before = inner.vault.catalog()?;
+    let entry = known(&before, table)?;
+    let reads_unit = matches!(entry.source, Source::File { .. });
+    let unit = entry.unit().filter(|_| reads_unit && entry.source.version().is_none());
+    let unread = match unit {
+        Some(unit) => {
+            let others = reload::other_people(inner, &before, entry);
+            let clause = reload::clause(unit);
+            let (_, unread) = verify_unit(inner, table, &clause, &others).await?;
+            inner.vault.refresh(table)?;
+            unread
+        }
+        None => refresh_rows(inner, table).await?,
+    };
+    let after = inner.vault.catalog()?;
+    Ok(reload::told(&before, &after, table) + &unread)
+}
+
 /// Carries out declarations that read no file.
 pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     let catalog = &*inner.vault.catalog()?;
     match declaration {
         Declaration::CreateTable { .. }
         | Declaration::SetStrict { .. }
-        | Declaration::Refresh { .. } => Err(Error::Internal),
+        | Declaration::Refresh { .. }
+        | Declaration::Reload { .. } => Err(Error::Internal),
         Declaration::DropTable { name, if_exists } => {
             if *if_exists && catalog.table(name).is_none() && catalog.view(name).is_none() {
                 return Ok(format!("there is no table {name}"));
@@ -200,6 +251,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             set_unit(inner, &open, catalog, known(catalog, table)?, unit, other_people)
         }
         Declaration::SetPublic { table } => set_public(inner, catalog, table, None),
+        Declaration::SetAbout { table, people } => {
+            about_people::set(inner, catalog, table, *people)
+        }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
             alter(inner, catalog, table, |entry| without_unit(entry, Privacy::Undeclared))?;
@@ -262,7 +316,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let slices = slices::declared(slices)?;
             let replace = *taken == Taken::Replace;
             let state = inner.vault.put_budget(&budget, spent, &slices, replace)?;
-            Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
+            let warned = warnings(catalog, &state.budget);
+            Ok(format!("budget {name} for {table}: {}{warned}", left_text(state.left)))
         }
         Declaration::CreatePartitioned { create, column } => {
             let Declaration::CreateBudget { name, table, taken, .. } = create.as_ref() else {
@@ -308,7 +363,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let accountant = accountant_of(&inner.vault.budget(name)?.budget)?;
             let Limit { limit, promise, .. } = limit_of(limit, &accountant)?;
             inner.vault.set_budget_limit(name, limit, promise)?;
-            Ok(format!("budget {name}: {}", left_text(inner.vault.budget(name)?.left)))
+            let state = inner.vault.budget(name)?;
+            let warned = warnings(catalog, &state.budget);
+            Ok(format!("budget {name}: {}{warned}", left_text(state.left)))
         }
         Declaration::SetExport { analyst, folder } => {
             exports::set(inner, analyst, folder.as_deref())
@@ -318,6 +375,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         }
         Declaration::AlterRole { name, options } => roles::alter(inner, name, options),
         Declaration::DropRole { name, if_exists } => roles::drop(inner, name, *if_exists),
+        Declaration::Grant(clause) => grants::change(inner, clause),
+        Declaration::SetGrants { are_required } => grants::require(inner, *are_required),
         Declaration::DropBudget { name, if_exists } => {
             if *if_exists && catalog.budget(name).is_none() {
                 return Ok(format!("there is no budget {name}"));
@@ -421,6 +480,14 @@ fn public(table: &Table) -> Table {
 /// Takes the present rows of a table as the declared ones. The unit of a single file is verified on
 /// them, as when it was declared.
 async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
+    let told = refresh_rows(inner, table).await?;
+    Ok(format!(
+        "table {table} is refreshed: releases of its earlier rows are no longer replayed; new releases are, until its next declaration{told}"
+    ))
+}
+
+/// The same. Returns which version is read, and what is not read.
+async fn refresh_rows(inner: &Inner, table: &str) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let entry = known(&catalog, table)?;
     let open = inner.open_files();
@@ -477,10 +544,7 @@ async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
         (Source::Postgres { .. } | Source::Registered | Source::Released { .. }, _) => {}
     }
     inner.vault.refresh(table)?;
-    Ok(format!(
-        "table {table} is refreshed: releases of its earlier rows are no longer replayed; new releases are, until its next declaration{taken}{}",
-        unread.text(table)
-    ))
+    Ok(format!("{taken}{}", unread.text(table)))
 }
 
 /// The remark for the owner if a declaration joins the charges of tables.
@@ -493,6 +557,18 @@ fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error
         true => format!("; charges for {} count together from now on", counted.join(", ")),
         false => String::new(),
     })
+}
+
+/// The amount that a clause writes, in whole units of the ledger, as the owner of a limit writes
+/// it.
+pub(crate) fn requested_amount(add: &LimitClause) -> Result<Spend, Error> {
+    Ok(limit_of(add, &Accountant::Sums)?.limit)
+}
+
+/// What the owner is told about the limit of a budget.
+pub(crate) fn limit_warnings(inner: &Inner, budget: &Budget) -> Result<String, Error> {
+    let catalog = inner.vault.catalog()?;
+    Ok(warnings(&catalog, budget))
 }
 
 /// Refuses to register rows for a known table if another table declares the same rows differently.
@@ -521,21 +597,4 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
             }
         })),
     }
-}
-
-/// The remark about the version of a table of Delta Lake that is read.
-fn version_text(table: &Table) -> String {
-    table.source.version().map_or_else(String::new, |version| {
-        format!("; version {} of its log is read, until REFRESH takes a newer one", version.number)
-    })
-}
-
-/// The remark about columns whose files name a time zone: their moments are read in UTC.
-fn read_in_utc(table: &Table) -> String {
-    let zoned =
-        table.columns.iter().filter_map(|column| Some((&column.name, column.zone.as_ref()?)));
-    let said: Vec<String> = zoned
-        .map(|(name, zone)| format!("{name} is read in UTC (the file names {zone})"))
-        .collect();
-    if said.is_empty() { String::new() } else { format!("; {}", said.join(", ")) }
 }

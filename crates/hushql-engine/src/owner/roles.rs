@@ -96,6 +96,16 @@ pub(super) fn statement(role: &Role, with_verifier: bool) -> String {
     statement
 }
 
+/// The statement that gives an existing role these options. Its password stays.
+pub(super) fn alteration(role: &Role) -> String {
+    let Role { name, verifier: _, may_log_in, valid_until, takes_defaults } = role;
+    let login = if *may_log_in { "LOGIN" } else { "NOLOGIN" };
+    let defaults = if *takes_defaults { "DEFAULTS" } else { "NODEFAULTS" };
+    let until = valid_until.and_then(|until| DateTime::from_timestamp(until, 0));
+    let until = until.map_or("infinity".to_owned(), |until| until.naive_utc().to_string());
+    format!("ALTER ROLE {} {login} {defaults} VALID UNTIL {}", quoted_analyst(name), text(&until))
+}
+
 /// Drops a role.
 pub(super) fn drop(inner: &Inner, name: &str, if_exists: bool) -> Result<String, Error> {
     if if_exists && !inner.vault.roles()?.iter().any(|role| role.name == name) {

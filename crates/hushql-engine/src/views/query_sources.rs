@@ -13,13 +13,15 @@ use datafusion::datasource::provider_as_source;
 use sqlparser::ast as sql;
 
 use super::Views;
+use crate::analysis::Lookups;
 use crate::bind::names::tables_named;
 use crate::bind::sources::{LEDGER, Sources};
 use crate::catalog::{Catalog, FileFormat, Source, Unit};
+use crate::dialect::{Statement, parse};
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
-use crate::exec::{LedgerTable, PrivateTable};
+use crate::exec::{LedgerSight, LedgerTable, PrivateTable};
 use crate::instance::Inner;
 use crate::instance::entry_numbers::is_apart;
 use crate::refusal::{Reason, Refusal};
@@ -75,12 +77,30 @@ impl Inner {
         }
         if named.iter().any(|name| name == LEDGER) || views.read_table(LEDGER) {
             let ledger = LedgerTable::for_reader(&self.vault, reader, is_apart(catalog, reader))?;
+            let catalog = Arc::new(catalog.clone());
+            let ledger = ledger.within(LedgerSight { catalog, names_only });
             sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
         }
         refuse_system_tables(&named)?;
         views.plan_into(&mut sources)?;
         Ok(sources)
     }
+}
+
+/// Whether every table that a statement names exists in this catalog: in its queries, and in the
+/// clauses of its releases. False for a text that cannot be read.
+fn names_only(statement: &str, catalog: &Catalog) -> bool {
+    let query = match parse(statement) {
+        Ok(Statement::Query(query)) => query,
+        Ok(Statement::Copy { query, .. } | Statement::CreateReleaseTable { query, .. }) => *query,
+        Ok(Statement::CreateSyntheticTable(statement)) => statement.query,
+        Ok(_) | Err(_) => return false,
+    };
+    let exists = |name: &String| {
+        name == LEDGER || catalog.table(name).is_some() || catalog.view(name).is_some()
+    };
+    tables_named(&query.tree).iter().all(exists)
+        && Lookups::needed(&query.releases, catalog).is_ok()
 }
 
 /// Refuses DataFusion's own catalogs, which would reveal settings and paths. SHOW shows ours.

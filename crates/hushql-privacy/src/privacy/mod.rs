@@ -15,6 +15,7 @@
 
 pub mod enclosure;
 mod loss;
+pub mod posterior;
 mod spend;
 mod tally;
 

@@ -13,6 +13,7 @@ use hushql_privacy::privacy::Spend;
 use rusqlite::{Connection, params};
 
 use super::budget::check_limit;
+use super::grants::{self, Granted};
 use super::slices;
 use super::store::{accounts, reseal_budgets};
 use super::{Budget, CatalogError, PerQuery, Replay, Slice};
@@ -168,6 +169,7 @@ pub(crate) fn delete_budget(connection: &Connection, budget: &str) -> Result<(),
     if connection.execute("DELETE FROM budget WHERE name = ?1", [budget])? != 1 {
         return Err(CatalogError::UnknownBudget { budget: budget.to_owned() });
     }
+    grants::forget(connection, &Granted::Budget(budget.to_owned()))?;
     reseal_budgets(connection)
 }
 

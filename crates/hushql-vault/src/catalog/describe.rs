@@ -97,6 +97,9 @@ pub fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for table in catalog.tables() {
         texts.insert(format!("table {}", table.name), privacy_text(table));
+        if let Some(people) = catalog.about_people(&table.name) {
+            texts.insert(format!("people of {}", table.name), format!("about {people}"));
+        }
         for column in &table.columns {
             if let Some(domain) = &column.domain {
                 texts.insert(format!("column {}.{}", table.name, column.name), domain_text(domain));

@@ -30,6 +30,9 @@ pub enum CatalogError {
         /// The name that is taken.
         table: String,
     },
+    /// A request, or a decision on one, is refused, in this sentence.
+    #[error("{0}")]
+    Request(String),
     /// No view has this name.
     #[error("there is no view `{view}`")]
     UnknownView {
@@ -124,6 +127,16 @@ pub enum CatalogError {
     #[error("there is no role `{role}`")]
     UnknownRole {
         /// The requested name.
+        role: String,
+    },
+    /// A group would contain itself.
+    #[error(
+        "the role `{group}` has the grants of `{role}` already, so `{role}` cannot have those of `{group}`"
+    )]
+    GroupOfItself {
+        /// The group.
+        group: String,
+        /// The role that would join it.
         role: String,
     },
     /// A role of this name exists already.

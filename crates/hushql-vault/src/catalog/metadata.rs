@@ -20,6 +20,7 @@ use super::quoted::quoted;
 use super::several_files::{Files, LakeVersion};
 use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
 use crate::catalog::cell::Partition;
+use crate::catalog::grants::Grants;
 use crate::catalog::name::check_name;
 use crate::catalog::numbers::TableNumbers;
 use crate::catalog::version::{CatalogVersion, Joined};
@@ -422,16 +423,20 @@ impl Table {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     pub(super) tables: BTreeMap<String, Arc<Table>>,
-    views: BTreeMap<String, View>,
-    budgets: BTreeMap<String, Budget>,
-    exports: BTreeMap<String, ExportFolder>,
-    slices: BTreeMap<String, Vec<Slice>>,
+    pub(super) views: BTreeMap<String, View>,
+    pub(super) budgets: BTreeMap<String, Budget>,
+    pub(super) exports: BTreeMap<String, ExportFolder>,
+    pub(super) about: BTreeMap<String, u64>,
+    pub(super) slices: BTreeMap<String, Vec<Slice>>,
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
     pub(super) numbers: TableNumbers,
     /// Whether queries must name their costs, regardless of the budgets' defaults.
     names_costs: bool,
+    pub(super) grants: Grants,
+    /// The whole, if only a part of the declarations exists for the reader.
+    pub(super) whole: Option<Arc<Catalog>>,
 }
 
 impl Catalog {
@@ -583,9 +588,9 @@ impl Catalog {
     }
 
     /// True if analysts must not learn of each other: some budget replays to each only their own
-    /// answers. Then only the owner sees the ledger entries of others, or numbers that depend on
-    /// how many entries there are.
+    /// answers, or each sees only what is granted. Then only the owner sees the ledger entries of
+    /// others, or numbers that depend on how many entries there are.
     pub fn keeps_apart(&self) -> bool {
-        self.budgets().any(|budget| budget.replay == Replay::Own)
+        self.grants.is_required() || self.budgets().any(|budget| budget.replay == Replay::Own)
     }
 }

@@ -23,6 +23,7 @@
 /// it.
 pub const RESERVED: &str = "__hushql";
 
+pub(crate) mod about_people;
 mod accounting;
 mod accounts;
 pub(crate) mod alter;
@@ -33,6 +34,7 @@ pub mod describe;
 mod digest;
 mod error;
 mod export;
+pub(crate) mod grants;
 pub(crate) mod joins;
 mod metadata;
 pub mod name;
@@ -41,6 +43,7 @@ mod quoted;
 mod replay;
 mod seal;
 mod several_files;
+mod sight;
 pub(crate) mod slices;
 pub mod store;
 mod unit_domains;
@@ -53,6 +56,7 @@ pub use budget::{Budget, PerQuery};
 pub use cell::{Cell, Touched};
 pub use error::CatalogError;
 pub use export::ExportFolder;
+pub use grants::{Granted, Grants};
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,
 };

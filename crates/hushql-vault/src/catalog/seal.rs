@@ -32,6 +32,8 @@ pub(crate) enum SealedRows {
     Roles,
     /// The numbers of the last declarations of tables.
     Versions,
+    /// What roles may ask about.
+    Grants,
 }
 
 impl SealedRows {
@@ -47,6 +49,7 @@ impl SealedRows {
             Self::Answers => ("answers", "the stored answers are not what was stored"),
             Self::Roles => ("roles", "the roles are not what was declared"),
             Self::Versions => ("versions", "the versions of tables are not what was declared"),
+            Self::Grants => ("grants", "the grants are not what was declared"),
         }
     }
 

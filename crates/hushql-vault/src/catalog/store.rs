@@ -15,6 +15,7 @@
 //!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 also in seal('tables')
 //! table_version, refreshed_table              seal('versions'), see `numbers`
+//! role_grant, grants_required                  seal('grants'), see `grants`
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
 //! ```
 
@@ -23,8 +24,10 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
+use super::grants::{self, Granted};
 use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
+use crate::catalog::about_people::AboutPeople;
 use crate::catalog::version::Joined;
 
 pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
@@ -39,7 +42,7 @@ pub(crate) use super::seal::{SealedRows, check_seal, seal, set_seal};
 /// [`super::unit_domains`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
-    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles', 'versions')),
+    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles', 'versions', 'grants')),
     digest BLOB NOT NULL CHECK (length(digest) = 32)
 ) STRICT, WITHOUT ROWID;
 
@@ -105,6 +108,7 @@ BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
 pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
     reseal_tables(connection)?;
     numbers::reseal(connection)?;
+    grants::reseal(connection)?;
     reseal_budgets(connection)
 }
 
@@ -115,6 +119,7 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
+    let mut about = Vec::new();
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -132,6 +137,11 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 exports.push(export);
                 (key, Ok(()))
             }
+            DeclaredRow::About(row) => {
+                let key = AboutPeople::key(&row.about_table);
+                about.push(row);
+                (key, Ok(()))
+            }
         };
         if own != *name || checked.is_err() {
             return Err(SealedRows::Tables.damage());
@@ -144,8 +154,10 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let partitions: Vec<_> = accounts.iter().filter_map(partition).collect();
     let budgets = accounts.into_iter().map(|account| account.budget);
     let joined = Joined::from_pairs(joined_rows(connection)?);
-    let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
+    let catalog =
+        Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
     let catalog = catalog.with_slices(slices).with_partitions(partitions);
+    let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
 
@@ -155,6 +167,7 @@ pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, Catalog
         seal(connection, SealedRows::Tables)?,
         seal(connection, SealedRows::Budgets)?,
         seal(connection, SealedRows::Versions)?,
+        seal(connection, SealedRows::Grants)?,
     ]))
 }
 
@@ -186,12 +199,15 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         Some(DeclaredRow::View(_)) => {
             return Err(CatalogError::IsView { view: table.name.clone() });
         }
-        Some(DeclaredRow::Export(_)) => return Err(SealedRows::Tables.damage()),
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+            return Err(SealedRows::Tables.damage());
+        }
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
         params![table.name, body(table)?],
     )?;
+    grants::forget(connection, &Granted::Table(table.name.clone()))?;
     reseal_tables(connection)
 }
 
@@ -236,6 +252,30 @@ pub(crate) fn set_export(
     reseal_tables(connection)
 }
 
+/// Stores the number of a table's people in place of the earlier one, or deletes it.
+pub(crate) fn set_about(
+    connection: &Connection,
+    table: &str,
+    people: Option<u64>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = AboutPeople::key(table);
+    match people {
+        Some(people) => {
+            let about_table = table.to_owned();
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&AboutPeople { about_table, people })?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
+    }
+    reseal_tables(connection)
+}
+
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
@@ -254,6 +294,8 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
     if connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])? != 1 {
         return Err(CatalogError::UnknownTable { table: name.to_owned() });
     }
+    grants::forget(connection, &Granted::Table(name.to_owned()))?;
+    connection.execute("DELETE FROM declared_table WHERE name = ?1", [AboutPeople::key(name)])?;
     reseal_tables(connection)
 }
 
@@ -270,6 +312,7 @@ pub(super) enum DeclaredRow {
     Table(Box<Table>),
     View(View),
     Export(ExportFolder),
+    About(AboutPeople),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -288,7 +331,9 @@ pub(super) fn declared(
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
-        Some(DeclaredRow::Export(_)) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+            Err(CatalogError::UnknownTable { table: name.to_owned() })
+        }
         Some(DeclaredRow::Table(_)) | None => Ok(()),
     }
 }

@@ -131,10 +131,11 @@ mod tests {
     #[test]
     fn a_catalog_without_a_vault_is_never_current() {
         let none = CatalogVersion::default();
-        let sealed = CatalogVersion::sealed([[1; 32], [2; 32], [3; 32]]);
+        let sealed = CatalogVersion::sealed([[1; 32], [2; 32], [3; 32], [4; 32]]);
         assert!(!none.is(&none) && !none.is(&sealed));
         assert!(
-            sealed.is(&sealed) && !sealed.is(&CatalogVersion::sealed([[1; 32], [3; 32], [3; 32]]))
+            sealed.is(&sealed)
+                && !sealed.is(&CatalogVersion::sealed([[1; 32], [2; 32], [3; 32], [3; 32]]))
         );
     }
 }

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// # Guarantee
 /// Equal versions were read from equal declarations. A version consists of the seals of the tables,
-/// of the budgets and of the numbers of declarations, so a REFRESH makes a new one. The default is
-/// the version of a catalog that was not read from a vault; no vault accepts it as current.
+/// of the budgets, of the numbers of declarations and of the grants, so a REFRESH makes a new one,
+/// and so does a REVOKE. The default is the version of a catalog that was not read from a vault; no
+/// vault accepts it as current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CatalogVersion(VersionState);
 
@@ -15,16 +16,16 @@ pub struct CatalogVersion(VersionState);
 pub(crate) enum VersionState {
     #[default]
     OfNoVault,
-    Sealed([[u8; 32]; 3]),
+    Sealed([[u8; 32]; 4]),
     /// For tests of the ledger alone, which plan nothing. Other code never constructs it.
     #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
     OfAnyVault,
 }
 
 impl CatalogVersion {
-    /// The version with these seals: of the tables, of the budgets, and of the numbers of the
-    /// tables' last declarations.
-    pub(crate) fn sealed(seals: [[u8; 32]; 3]) -> Self {
+    /// The version with these seals: of the tables, of the budgets, of the numbers of the tables'
+    /// last declarations, and of the grants.
+    pub(crate) fn sealed(seals: [[u8; 32]; 4]) -> Self {
         Self(VersionState::Sealed(seals))
     }
 

@@ -31,7 +31,9 @@ pub(crate) fn insert_view(
         Some(DeclaredRow::Table(_)) => {
             return Err(CatalogError::DuplicateTable { table: view.name.clone() });
         }
-        Some(DeclaredRow::Export(_)) => return Err(SealedRows::Tables.damage()),
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+            return Err(SealedRows::Tables.damage());
+        }
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
@@ -53,7 +55,7 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
             return Err(CatalogError::IsTable { table: name.to_owned() });
         }
         // A user may write the internal name of an export folder; it names no view.
-        Some(DeclaredRow::Export(_)) | None => {
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) | None => {
             return Err(CatalogError::UnknownView { view: name.to_owned() });
         }
     }

@@ -79,6 +79,7 @@ pub use records::chain::{LedgerEntry, plan_hash};
 pub use records::draw_records::KeptDraw;
 pub use records::history::Declared;
 pub use records::kinds::{OwnEntries, kind};
+pub use records::requests::{BudgetRequest, RequestState, is_of_another, own_requests, requests};
 pub use records::roles::Role;
 pub use vault::budgets::SliceChange;
 pub use vault::declared::{Inventory, Spending};

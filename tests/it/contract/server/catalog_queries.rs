@@ -45,6 +45,34 @@ fn columns_of_the_catalog_have_the_types_of_postgresql() {
     ] {
         assert_eq!(kinds(&mut lab, sql), types, "{sql}");
     }
+    // A row within brackets, and two tables that are joined with each other first.
+    for (sql, types) in [
+        ("SELECT (aclexplode(relacl)).grantee FROM pg_class", vec![OID]),
+        (
+            "SELECT c.relname, i.indisunique, to_char(now(), 'YYYY-MM-DD HH24:MI') FROM pg_class c
+             LEFT JOIN (pg_index i JOIN pg_am a ON a.oid = i.indexrelid) ON i.indrelid = c.oid",
+            vec![NAME, BOOL, TEXT],
+        ),
+        (
+            "SELECT CASE WHEN state = 'active'
+                 THEN ROUND((EXTRACT(EPOCH FROM now() - query_start) / 60)::numeric, 2) ELSE 0 END
+             FROM pg_stat_activity",
+            vec![1700],
+        ),
+    ] {
+        assert_eq!(kinds(&mut lab, sql), types, "{sql}");
+    }
+    // The functions of a type: Ruby reads numbers as numbers if it finds them.
+    let functions =
+        "SELECT t.typname, ti.proname FROM pg_type t JOIN pg_proc ti ON ti.oid = t.typinput
+         WHERE t.oid IN (16, 20) AND t.typreceive <> 0 ORDER BY 1";
+    assert_eq!(texts(&lab.query(functions)), [["bool", "boolin"], ["int8", "int8in"]]);
+    // What postgres_exporter reads: rows of zeros, and settings that are numbers.
+    let counted = "SELECT checkpoints_timed, buffers_alloc FROM pg_stat_bgwriter";
+    assert_eq!(texts(&lab.query(counted)), [["0", "0"]]);
+    let settings =
+        "SELECT setting FROM pg_settings WHERE vartype = 'integer' AND name = 'server_version_num'";
+    assert_eq!(texts(&lab.query(settings)), [["150000"]]);
     // Numbers of users' objects, as some tools tell them from the system's.
     let numbers = lab.query("SELECT oid FROM pg_class UNION ALL SELECT oid FROM pg_database");
     assert!(texts(&numbers).iter().all(|row| row[0].parse::<u32>().unwrap() >= 16_384));
@@ -85,7 +113,7 @@ fn shapes_of_tools_are_answered() {
             "SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output'",
             vec!["hex"],
         ),
-        ("SELECT a.privilege_type FROM pg_class c, LATERAL aclexplode(c.relacl) a", vec![]),
+        ("SELECT a.privilege_type FROM pg_class c, LATERAL aclexplode(c.relacl) a", vec!["SELECT"]),
         (
             "SELECT n.nspname FROM pg_namespace n WHERE n.nspname = 'public' AND NOT pg_is_other_temp_schema(n.oid)",
             vec!["public"],

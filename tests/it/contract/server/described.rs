@@ -89,6 +89,27 @@ fn parameters_have_the_types_of_the_other_side() {
     assert_eq!(served.study.spent(), before);
 }
 
+/// As PostgreSQL describes them: postgres.js sends a list only where the server says array.
+#[test]
+fn parameters_of_the_catalog_have_the_types_of_the_other_side() {
+    let served = visits();
+    let mut lab = served.lab();
+    for (sql, expected) in [
+        ("SELECT relname FROM pg_class WHERE oid = $1 AND relname = $2", vec![26, 19]),
+        ("SELECT 1 FROM information_schema.tables WHERE table_schema = ANY($1)", vec![1003]),
+        ("SELECT relname FROM pg_class WHERE oid = ANY($1) LIMIT $2", vec![1028, INT8]),
+        ("SELECT relname FROM pg_class WHERE relkind = ANY($1)", vec![1009]),
+        ("SELECT relname FROM pg_class WHERE oid = $1::oid AND relname ~ $2", vec![26, TEXT]),
+    ] {
+        let said = described(&mut lab, sql, &[]);
+        assert_eq!(error_code(&said), None, "{sql}: {said:?}");
+        assert_eq!(said.parameter_types(), expected, "{sql}");
+    }
+    let sql = "SELECT relname FROM pg_class WHERE relname = ANY($1) AND relnamespace = $2";
+    let said = asked(&mut lab, sql, &[], &["{visits,nothing}", "2200"]);
+    assert_eq!(texts(&said), [["visits"]], "{said:?}");
+}
+
 /// Mistakes come with Parse, before a client sends a value: pg8000 waits for ever for the answer to
 /// a Describe that fails.
 #[test]
@@ -374,4 +395,91 @@ fn rows_of_a_question_are_counted() {
     // Without a LIMIT it is a question about the wards that have visits, as before.
     let said = lab.query(&format!("SELECT COUNT(*) AS n FROM ({question}) AS q"));
     assert_eq!(error_code(&said), None, "{said:?}");
+}
+
+/// What a connection holds from before a REVOKE is forgotten: cursors, portals and prepared
+/// statements. What tools ask of the catalog follows the grants.
+#[test]
+fn a_revoke_reaches_open_connections() {
+    let served = visits();
+    let mut lab = served.lab();
+    let privilege = "SELECT has_table_privilege('visits', 'SELECT') AS may";
+    let listed = "SELECT relname, array_to_string(relacl, ' ') AS acl FROM pg_catalog.pg_class WHERE relkind = 'r' AND relnamespace = 2200 ORDER BY 1";
+    assert_eq!(texts(&lab.query(privilege)), [["t"]]);
+    assert_eq!(texts(&lab.query(listed)), [["people", "lab=r/owner"], ["visits", "lab=r/owner"]]);
+    let sql = "SELECT ward, LAPLACE(eps=1) COUNT(*) AS n FROM visits GROUP BY ward ORDER BY ward";
+    lab.query("BEGIN");
+    assert_eq!(lab.query(&format!("DECLARE c CURSOR FOR {sql}")).tags(), ["DECLARE CURSOR"]);
+    assert_eq!(lab.query("FETCH 1 FROM c").rows().len(), 1);
+    lab.parse("p", sql, &[]);
+    lab.describe(b'S', "p");
+    lab.bind("portal", "p", &[], &[]);
+    assert!(error_code(&lab.sync()).is_none());
+    // A grant of everything changes nothing.
+    served
+        .study
+        .owner(
+            "GRANT SELECT ON ALL TABLES TO lab; GRANT USAGE ON ALL BUDGETS TO lab; SET GRANTS REQUIRED",
+        )
+        .says(0, &["grants are required"]);
+    assert_eq!(lab.query("FETCH 1 FROM c").rows().len(), 1);
+    let spent = || served.study.owner("SHOW PRIVACY BUDGET").out;
+    let before = spent();
+    served.study.owner("REVOKE SELECT ON visits FROM lab").says(0, &[]);
+    assert_eq!(error_code(&lab.query("FETCH 1 FROM c")).as_deref(), Some("34000"));
+    lab.query("ROLLBACK");
+    lab.execute("portal", 0);
+    assert_eq!(error_code(&lab.sync()).as_deref(), Some("34000"));
+    lab.describe(b'S', "p");
+    let described = lab.sync();
+    assert!(error_code(&described).is_some() && described.rows().is_empty(), "{described:?}");
+    for sql in [
+        sql,
+        privilege,
+        "SELECT 'visits'::regclass",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people, visits",
+        "DESCRIBE visits",
+    ] {
+        let [gone, missing] =
+            [sql.to_owned(), sql.replace("visits", "nosuch")].map(|sql| lab.query(&sql));
+        let words = |said: &Said| {
+            let each = said.0.iter().map(|(kind, body)| {
+                format!("{} {}", char::from(*kind), String::from_utf8_lossy(body))
+            });
+            each.collect::<Vec<String>>().join("|")
+        };
+        assert_eq!(words(&gone).replace("visits", "nosuch"), words(&missing), "{sql}");
+        assert!(error_code(&gone).is_some(), "{sql}");
+    }
+    assert_eq!(texts(&lab.query(listed)), [["people", "lab=r/owner"]]);
+    for catalog in [
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
+        "SELECT DISTINCT table_name FROM information_schema.columns WHERE table_schema = 'public'",
+        "SELECT table_name FROM information_schema.table_privileges",
+        "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'public'",
+    ] {
+        assert_eq!(texts(&lab.query(catalog)), [["people"]], "{catalog}");
+    }
+    assert_eq!(spent(), before);
+}
+
+/// A vault that is served before it has roles and charges begins with grants that are required; one
+/// with a role keeps its rule.
+#[test]
+fn a_new_vault_is_served_with_grants() {
+    let study = crate::contract::program::Study::with_people();
+    let served = Served::of(study, &[]);
+    served.study.owner(&format!("CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}'")).says(0, &[]);
+    let mut lab = served.lab();
+    let count = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people";
+    assert_eq!(error_code(&lab.query(count)).as_deref(), Some("42P01"));
+    served
+        .study
+        .owner("GRANT SELECT ON people TO lab; GRANT USAGE ON BUDGET b TO lab")
+        .says(0, &[]);
+    assert!(error_code(&lab.query(count)).is_none());
+    let history = ["study.db", "--owner", "-c", "SHOW PRIVACY HISTORY"];
+    assert!(served.study.run(&history).out.contains("grants: required"));
+    let served = Served::with(&[]);
+    assert!(error_code(&served.lab().query(count)).is_none());
 }

@@ -590,7 +590,32 @@ fn role(dice: &mut Dice) -> String {
     ];
     let role = dice.pick(&["ROLE", "USER"]);
     let name = dice.pick(&["lab", "\"co-lab\"", "Eve", "owner", "\"a b\""]);
-    let begin = match dice.below(6) {
+    let begin = match dice.below(9) {
+        6 => {
+            return dice
+                .pick(&[
+                    "SHOW GRANTS",
+                    "SHOW GRANTS FOR lab",
+                    "SET GRANTS REQUIRED",
+                    "SET GRANTS NOT REQUIRED",
+                ])
+                .to_owned();
+        }
+        7 | 8 => {
+            let what = dice.pick(&[
+                "SELECT ON adult",
+                "SELECT ON ALL TABLES",
+                "SELECT ON adult, nobody",
+                "USAGE ON BUDGET shop",
+                "USAGE ON ALL BUDGETS",
+                "Eve",
+                "lab, \"co-lab\"",
+                "ALL ON adult",
+            ]);
+            let (verb, toward) = dice.pick(&[("GRANT", "TO"), ("REVOKE", "FROM")]);
+            let more = dice.pick(&["", ", lab"]);
+            return format!("{verb} {what} {toward} {name}{more}");
+        }
         0 => return format!("DROP {role} {name}"),
         1 => return format!("DROP {role} IF EXISTS {name}"),
         2 => return "SHOW ROLES".to_owned(),
@@ -606,7 +631,7 @@ fn role(dice: &mut Dice) -> String {
 pub fn statement(dice: &mut Dice) -> String {
     match dice.below(41) {
         40 => role(dice),
-        0 => dice.pick(&["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET shop", "DESCRIBE adult", "DESCRIBE nobody", "SHOW CREATE TABLE adult", "SHOW CREATE BUDGET shop", "ALTER TABLE orders SUGGEST PRIVACY", "ALTER PRIVACY BUDGET shop SET PER QUERY (max=1)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) TOGETHER WITH users", "CREATE PRIVACY BUDGET few FOR adult LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05)", "CREATE OR REPLACE EXTERNAL TABLE adult STORED AS CSV LOCATION 'x'", "CREATE EXTERNAL TABLE parts STORED AS PARQUET PARTITIONED BY (year INT, who) LOCATION '/etc/*/x?[ab].parquet'", "CREATE EXTERNAL TABLE lake (id BIGINT) STORED AS DELTA LOCATION '/etc/visits'", "CREATE EXTERNAL TABLE far STORED AS POSTGRES LOCATION 'postgresql://u:p@h/d' OPTIONS (table 'a.b')", "CREATE EXTERNAL TABLE near (id INT) STORED AS SQLITE LOCATION '/etc/x.db' OPTIONS ('table' 'a')", "DROP TABLE IF EXISTS nobody", "SHOW PRIVACY BUDGET shop BY ANALYST", "SHOW PRIVACY BUDGET BY ANALYST", "ALTER PRIVACY BUDGET shop ADD SLICE lab LIMIT (epsilon=3, delta=1e-7)", "ALTER PRIVACY BUDGET shop ALTER SLICE \"Eve-2\" SET LIMIT (rho=1)", "ALTER PRIVACY BUDGET shop DROP SLICE lab", "ALTER PRIVACY BUDGET shop SET REPLAY (OWN)", "CREATE PRIVACY BUDGET own FOR adult LIMIT (epsilon=2) REPLAY (OFF) SPENT (epsilon=1)", "CREATE PRIVACY BUDGET parts FOR adult LIMIT (epsilon=2) SLICE lab LIMIT (epsilon=1) SPENT (epsilon=0.5)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) BY lab", "DROP RELEASE TABLE IF EXISTS nobody", "DROP RELEASE TABLE adult", "GRANT SELECT ON adult TO lab2", "REVOKE SELECT ON nobody FROM lab2", "SHOW RELEASE TABLE adult", "SHOW CREATE RELEASE TABLE nobody", "CREATE RELEASE TABLE adult AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult", "CREATE RELEASE TABLE kept AS SELECT 1 AS x", "ALTER PRIVACY BUDGET shop PARTITION BY status", "ALTER PRIVACY BUDGET shop DROP PARTITION", "CREATE PRIVACY BUDGET cells FOR adult LIMIT (epsilon=2) PARTITION BY status", "SHOW PRIVACY BUDGET shop BY CELL", "SHOW PRIVACY BUDGET BY CELL", "DROP SYNTHETIC TABLE IF EXISTS nobody", "DROP SYNTHETIC TABLE adult", "SHOW SYNTHETIC adult", "CREATE SYNTHETIC TABLE made AS AIM(eps=1) SELECT age FROM undeclared", "CREATE SYNTHETIC TABLE made WITH (rows=5, size='1KB', weights=PERSON, buckets=(fee (0, 5), stay LOG 3)) AS MWEM(rho=1, rounds=2) SELECT fee, stay FROM visits", "ALTER TABLE adult REFRESH", "SELECT FRESH COUNT(*) AS n, LAPLACE(eps=1) SUM(age) AS s FROM adult", "SELECT FRESH LAPLACE(eps=1) COUNT(*) AS n FROM adult"]).to_owned(),
+        0 => dice.pick(&["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET shop", "DESCRIBE adult", "DESCRIBE nobody", "SHOW CREATE TABLE adult", "SHOW CREATE BUDGET shop", "ALTER TABLE orders SUGGEST PRIVACY", "ALTER PRIVACY BUDGET shop SET PER QUERY (max=1)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) TOGETHER WITH users", "CREATE PRIVACY BUDGET few FOR adult LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05)", "CREATE OR REPLACE EXTERNAL TABLE adult STORED AS CSV LOCATION 'x'", "CREATE EXTERNAL TABLE parts STORED AS PARQUET PARTITIONED BY (year INT, who) LOCATION '/etc/*/x?[ab].parquet'", "CREATE EXTERNAL TABLE lake (id BIGINT) STORED AS DELTA LOCATION '/etc/visits'", "CREATE EXTERNAL TABLE far STORED AS POSTGRES LOCATION 'postgresql://u:p@h/d' OPTIONS (table 'a.b')", "CREATE EXTERNAL TABLE near (id INT) STORED AS SQLITE LOCATION '/etc/x.db' OPTIONS ('table' 'a')", "DROP TABLE IF EXISTS nobody", "SHOW PRIVACY BUDGET shop BY ANALYST", "SHOW PRIVACY BUDGET BY ANALYST", "ALTER PRIVACY BUDGET shop ADD SLICE lab LIMIT (epsilon=3, delta=1e-7)", "ALTER PRIVACY BUDGET shop ALTER SLICE \"Eve-2\" SET LIMIT (rho=1)", "ALTER PRIVACY BUDGET shop DROP SLICE lab", "ALTER PRIVACY BUDGET shop SET REPLAY (OWN)", "CREATE PRIVACY BUDGET own FOR adult LIMIT (epsilon=2) REPLAY (OFF) SPENT (epsilon=1)", "CREATE PRIVACY BUDGET parts FOR adult LIMIT (epsilon=2) SLICE lab LIMIT (epsilon=1) SPENT (epsilon=0.5)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) BY lab", "DROP RELEASE TABLE IF EXISTS nobody", "DROP RELEASE TABLE adult", "GRANT SELECT ON adult TO lab2", "REVOKE SELECT ON nobody FROM lab2", "SHOW RELEASE TABLE adult", "SHOW CREATE RELEASE TABLE nobody", "CREATE RELEASE TABLE adult AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult", "CREATE RELEASE TABLE kept AS SELECT 1 AS x", "ALTER PRIVACY BUDGET shop PARTITION BY status", "ALTER PRIVACY BUDGET shop DROP PARTITION", "CREATE PRIVACY BUDGET cells FOR adult LIMIT (epsilon=2) PARTITION BY status", "SHOW PRIVACY BUDGET shop BY CELL", "SHOW PRIVACY BUDGET BY CELL", "DROP SYNTHETIC TABLE IF EXISTS nobody", "DROP SYNTHETIC TABLE adult", "SHOW SYNTHETIC adult", "CREATE SYNTHETIC TABLE made AS AIM(eps=1) SELECT age FROM undeclared", "CREATE SYNTHETIC TABLE made WITH (rows=5, size='1KB', weights=PERSON, buckets=(fee (0, 5), stay LOG 3)) AS MWEM(rho=1, rounds=2) SELECT fee, stay FROM visits", "ALTER TABLE adult REFRESH", "ALTER TABLE adult RELOAD", "ALTER TABLE adult SET ABOUT 50 PEOPLE", "SHOW PRIVACY STATEMENT FOR shop", "SHOW PRIVACY REQUESTS", "REQUEST PRIVACY BUDGET shop ADD (epsilon=1) REASON 'more'", "APPROVE REQUEST 1", "DENY REQUEST 1 REASON 'no'", "SELECT FRESH COUNT(*) AS n, LAPLACE(eps=1) SUM(age) AS s FROM adult", "SELECT FRESH LAPLACE(eps=1) COUNT(*) AS n FROM adult"]).to_owned(),
         1 => {
             let column = dice.pick(&["adult(income)", "orders(price)", "lines(quantity)", "users(name)", "bids(bid)", "visits(fee)", "undeclared(id)"]);
             let bounds = bounds(dice);

@@ -105,9 +105,9 @@ pub(super) fn days(dice: &mut Dice) -> String {
 
 /// A number of a date.
 fn of_days(dice: &mut Dice) -> String {
-    const PARTS: [&str; 11] = [
+    const PARTS: [&str; 12] = [
         "year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "hour", "minute",
-        "second",
+        "second", "epoch",
     ];
     match dice.below(5) {
         0 => {

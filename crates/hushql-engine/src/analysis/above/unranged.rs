@@ -1,7 +1,8 @@
-//! HISTOGRAM and PERCENTILE_DISC over rows that are no private rows.
+//! HISTOGRAM, PERCENTILE_DISC and quantiles of dates over rows that are no private rows.
 //!
 //! In: the public plan. Out: a refusal if the plan asks for a histogram, whose range is declared
-//! for columns of private tables, or for PERCENTILE_DISC, which is a choice among such a range.
+//! for columns of private tables, or for PERCENTILE_DISC or a quantile of dates and the like, which
+//! are choices among such a range.
 //!
 //! ```text
 //! SELECT HISTOGRAM(share, 4) FROM census      write width_bucket(share, 0, 100, 10)
@@ -13,7 +14,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::bind::PERCENTILE_DISC;
+use crate::bind::{PERCENTILE_DISC, is_moment_quantile};
 use crate::functions::is_histogram;
 use crate::refusal::{Reason, Refusal};
 
@@ -29,7 +30,7 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
                 let discrete = CallOf::function(part).filter(|c| c.func.name() == PERCENTILE_DISC);
                 let histogram =
                     matches!(part, Expr::ScalarFunction(call) if is_histogram(&call.func));
-                if histogram || discrete.is_some() {
+                if histogram || discrete.is_some() || is_moment_quantile(part) {
                     found = Some(part.clone());
                 }
                 Ok(TreeNodeRecursion::Continue)
@@ -37,6 +38,15 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         })
     });
     walked.map_err(|e| internal(&e))?;
+    if let Some(expr) = found.as_ref().filter(|expr| is_moment_quantile(expr)) {
+        return Err(Refusal::new(
+            Reason::Function,
+            readable(expr),
+            "MEDIAN and QUANTILE of dates, times and timestamps choose among the values of a private column, and these rows are none",
+            "MEDIAN(x - DATE '2000-01-01'), the days since then, or MEDIAN(EXTRACT(EPOCH FROM x)), the seconds since 1970",
+        )
+        .into());
+    }
     if let Some(expr) = &found
         && let Some(call) = CallOf::function(expr)
     {

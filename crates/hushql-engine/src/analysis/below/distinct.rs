@@ -13,12 +13,30 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
 use super::column_origin::Trace;
 use super::relation::{Owner, PrivateRelation, named};
-use crate::analysis::below::refusals::operator;
+use crate::analysis::below::refusals::{only_table, operator};
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::computable_types;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::without_nan;
 use crate::refusal::{Reason, Refusal};
+
+/// The refusal of DISTINCT that is not by unit. Its values can be counted.
+fn without_unit(input: &LogicalPlan, unit: Option<&str>) -> Refusal {
+    let counted = match (input.schema().columns().as_slice(), only_table(input)) {
+        ([one], Some(table)) => format!("SELECT COUNT(DISTINCT {one}) FROM {table}"),
+        ([one], None) => format!("COUNT(DISTINCT {one}) without the inner DISTINCT"),
+        _ => "COUNT(DISTINCT x) of one column x".to_owned(),
+    };
+    Refusal::new(
+        Reason::Operator,
+        "DISTINCT",
+        "DISTINCT without the unit, below a release, mixes the rows of many people",
+        match unit {
+            Some(unit) => format!("{counted}, or {unit} among the columns"),
+            None => counted,
+        },
+    )
+}
 
 impl Walk<'_> {
     /// `SELECT DISTINCT` with the unit among its columns.
@@ -28,16 +46,7 @@ impl Walk<'_> {
             return Err(operator("DISTINCT", "the distinct public rows").into());
         }
         if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
-            return Err(Refusal::new(
-                Reason::Operator,
-                "DISTINCT",
-                "DISTINCT without the unit, below a release, mixes the rows of many people",
-                format!(
-                    "{} among the columns, or COUNT(DISTINCT x)",
-                    flow.subject.column().unwrap_or("the unit")
-                ),
-            )
-            .into());
+            return Err(without_unit(input, flow.subject.column()).into());
         }
         let flow = self.resolved(flow)?;
         let unit = flow.unit_column().ok_or_else(lost)?;

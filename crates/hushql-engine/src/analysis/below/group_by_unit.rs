@@ -33,7 +33,7 @@ use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::{Facts, Scope};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::shape::{Total, readable, unit_of};
+use crate::analysis::expr::shape::{Total, is_temporal, readable, unit_of};
 use crate::analysis::expr::{exact, total};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{clamp, without_nan};
@@ -309,6 +309,7 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
         {
             Ok(middle(asked))
         }
+        ("median", false) if is_temporal(&asked.data_type) => Err(no_middle(&asked.text).into()),
         ("stddev" | "stddev_pop" | "var" | "var_samp" | "var_pop", false)
             if asked.data_type.is_floating() =>
         {
@@ -532,6 +533,15 @@ fn decimal_mean(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
         result: Box::new(move |results| clamped(only(results), &bounds)),
         facts,
     })
+}
+
+fn no_middle(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::Function,
+        text,
+        format!("{text} is not computed over the rows of one person"),
+        "MIN or MAX of dates and timestamps, or MEDIAN(x - DATE '2000-01-01'), the days since then",
+    )
 }
 
 fn unknown(text: &str) -> Refusal {

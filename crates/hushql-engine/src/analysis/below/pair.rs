@@ -174,6 +174,7 @@ pub(crate) fn marked(
 }
 
 /// The traces of a relation. For a public relation, they also record where its columns come from.
+/// Its rows are read as they are, so nothing follows from the rows below them.
 pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     if !flow.is_public() {
         return flow.traces.clone();
@@ -182,6 +183,7 @@ pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     let columns = flow.scope.schema.columns().into_iter();
     let traced = flow.traces.iter().zip(columns).map(|(trace, column)| Trace {
         public: trace.public.clone().or_else(|| Some((Arc::clone(&plan), column))),
+        of_row: None,
         ..trace.clone()
     });
     traced.collect()

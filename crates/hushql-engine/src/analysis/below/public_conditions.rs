@@ -51,7 +51,7 @@ pub(super) fn restated(conditions: &mut Vec<Expr>, leaves: &[PrivateRelation]) {
 }
 
 /// True if a condition can be computed while the query is planned, when public rows are read.
-fn is_known_now(condition: &Expr) -> bool {
+pub(super) fn is_known_now(condition: &Expr) -> bool {
     let is_late =
         |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if is_late_value(&call.func)));
     !condition.is_volatile() && !condition.exists(is_late).unwrap_or(true)

@@ -2,25 +2,33 @@
 //!
 //! In: rows of public tables. Out: numbers and values that are computed from them while the query
 //! is planned. They depend on no privacy unit, so they reveal nothing about one.
+//!
+//! ```text
+//! v JOIN d ON v.day + 7 = d.day AND v.k = d.k      as many rows as d has of one (day, k)
+//! v JOIN d ON v.day < d.day                        as many rows as d has
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::functions_aggregate::expr_fn::{count, max};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 
 use super::column_origin::Trace;
 use super::join_conditions::equal_columns;
-use super::relation::{Owner, PrivateRelation, named};
+use super::public_conditions::is_known_now;
+use super::relation::{Owner, PrivateRelation, has_subquery, named};
 use super::unit::UnitScope;
 use crate::analysis::below::refusals::several;
 use crate::analysis::below::subquery_semantics::only_true_joins;
 use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::domain::enforced;
+use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::Scope;
+use crate::analysis::expr::shape::{is_string, is_temporal, is_time, type_of};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
 use crate::refusal::{Reason, Refusal};
@@ -47,7 +55,7 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// For every private row, at most this many rows of the public relation have its values in the
-    /// columns that the conditions equate.
+    /// columns and expressions that the conditions equate.
     pub(crate) fn multiplicity(
         &self,
         private: &PrivateRelation,
@@ -56,10 +64,38 @@ impl Walk<'_> {
     ) -> Result<Multiplicity, NotAnalyzed> {
         let keys = equal_columns(private, public, conditions).into_iter();
         let keys: BTreeSet<Column> = keys.map(|(_, key)| key).collect();
-        let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
+        let mut keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
+        let by_columns = keys.clone();
+        for (value, key) in conditions.iter().filter_map(|one| equated_value(one, private, public))
+        {
+            if !by_columns.contains(value) && !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        // Fewer keys bound no fewer rows.
+        let batch = match self.most_of_a_key(public, keys)? {
+            Some(batch) => batch,
+            None => self.most_of_a_key(public, by_columns)?.ok_or_else(|| unread(public))?,
+        };
+        let most = batch.columns().first().and_then(|c| c.as_primitive_opt::<Int64Type>());
+        // The maximum of no rows is NULL.
+        let most = most.and_then(|most| most.iter().next().flatten()).unwrap_or(0);
+        Ok(Multiplicity(u64::try_from(most).ok()))
+    }
+
+    /// The largest number of public rows with one value of all keys, none of which is NULL; `None`
+    /// if they cannot be read.
+    fn most_of_a_key(
+        &self,
+        public: &PrivateRelation,
+        keys: Vec<Expr>,
+    ) -> Result<Option<RecordBatch>, NotAnalyzed> {
         let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
-        // A reserved name, because a key column may be called n.
+        // Reserved names: a key column may be called n, and a cast of a column has its name.
         let n = format!("{RESERVED}_rows");
+        let keys = keys.into_iter().enumerate();
+        let keys: Vec<Expr> =
+            keys.map(|(i, key)| key.alias(format!("{RESERVED}_key{i}"))).collect();
         let plan = LogicalPlanBuilder::from(public.plan.clone())
             .filter(present.unwrap_or_else(|| lit(true)))
             .and_then(|rows| rows.aggregate(keys, vec![count(lit(1)).alias(&n)]))
@@ -71,11 +107,7 @@ impl Walk<'_> {
             })
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        let batch = self.tables.read(&plan).ok_or_else(|| unread(public))?;
-        let most = batch.columns().first().and_then(|c| c.as_primitive_opt::<Int64Type>());
-        // The maximum of no rows is NULL.
-        let most = most.and_then(|most| most.iter().next().flatten()).unwrap_or(0);
-        Ok(Multiplicity(u64::try_from(most).ok()))
+        Ok(self.tables.read(&plan))
     }
 
     /// Public rows that are read now and are fixed in the plan.
@@ -158,6 +190,50 @@ impl Walk<'_> {
             PrivateRelation { scope: flow.scope, traces: flow.traces, public: flow.public, ..read }
         })
     }
+}
+
+/// The value of a public row that a condition equates with a value of the private row alone:
+/// `d.day` of `v.day + 7 = d.day`; and the same as the join compares it.
+///
+/// # Guarantee
+/// For every private row, all public rows that meet the condition have one value of the result. It
+/// is not NULL there.
+fn equated_value<'a>(
+    condition: &'a Expr,
+    private: &PrivateRelation,
+    public: &PrivateRelation,
+) -> Option<(&'a Expr, Expr)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
+        return None;
+    };
+    let is_over = |expr: &Expr, flow: &PrivateRelation| {
+        expr.column_refs().iter().all(|column| flow.scope.schema.is_column_from_schema(column))
+    };
+    let is_value = |of_public: &Expr| is_over(of_public, public) && !is_over(of_public, private);
+    let (of_private, of_public) = [(left, right), (right, left)]
+        .into_iter()
+        .find(|(one, other)| is_over(one, private) && is_value(other))?;
+    // Each row has one value, and the values of public rows are known while the query is planned.
+    if !is_known_now(of_public) || of_private.is_volatile() || has_subquery(condition) {
+        return None;
+    }
+    let data_type = type_of(of_public, &public.scope.schema).ok()?;
+    let compared_as = type_of(of_private, &private.scope.schema).ok()?;
+    // Equal floats can differ: −0.0 and 0.0.
+    if data_type != compared_as || !has_one_form(&data_type) {
+        return None;
+    }
+    // What the join compares: a cast that loses digits makes several values equal.
+    Some((of_public.as_ref(), exact(of_public, &public.scope).ok()?.expr))
+}
+
+/// True if equal values of a type are the same value for GROUP BY.
+fn has_one_form(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || is_string(data_type)
+        || is_temporal(data_type)
+        || is_time(data_type)
+        || matches!(data_type, DataType::Boolean | DataType::Decimal128(..))
 }
 
 /// The value of a subquery over public tables: the value of its row, or NULL if it has no row.

@@ -1,5 +1,7 @@
 //! Refusals that several operators below a release have in common.
 
+use datafusion::logical_expr::LogicalPlan;
+
 use crate::catalog::quoted;
 use crate::refusal::{Reason, Refusal};
 
@@ -46,4 +48,15 @@ pub(crate) fn several() -> Refusal {
         "a value is one row, and this subquery has several",
         "an aggregate without GROUP BY, or IN in place of a comparison",
     )
+}
+
+/// The table whose rows a plan passes on as they are, as FROM names it.
+pub(crate) fn only_table(plan: &LogicalPlan) -> Option<String> {
+    if let LogicalPlan::TableScan(scan) = plan {
+        let is_whole = scan.filters.is_empty() && scan.fetch.is_none();
+        return is_whole.then(|| scan.table_name.to_string());
+    }
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    let columns = projection.expr.iter().all(|expr| expr.try_as_col().is_some());
+    if columns { only_table(&projection.input) } else { None }
 }

@@ -10,12 +10,14 @@
 //! SELECT DISTINCT zip                                             the keys of zip, by a count of units
 //! ```
 
+use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, Expr, lit};
 
 use arrow::datatypes::DataType;
 
 use super::Call;
+use crate::analysis::below::refusals::only_table;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::bind::Bound;
@@ -83,12 +85,20 @@ fn keys_alone() -> Call {
 const KEYS_ALONE: &str = "keys";
 
 /// The refusal of the distinct values of a private table.
-pub(crate) fn distinct_values() -> Refusal {
+pub(crate) fn distinct_values(aggregate: &Aggregate) -> Refusal {
+    let keys: Vec<String> = aggregate.group_expr.iter().map(readable).collect();
+    let keys = keys.join(", ");
+    let hint = match only_table(&aggregate.input) {
+        Some(table) => {
+            format!("SELECT {keys}, LAPLACE(eps=1) COUNT(*) FROM {table} GROUP BY {keys}")
+        }
+        None => format!("LAPLACE(eps=1) COUNT(*) beside {keys} in the SELECT list"),
+    };
     Refusal::new(
         Reason::Exact,
         "GROUP BY",
         "the distinct values of a private table are not released",
-        "GROUP BY the column with LAPLACE(eps=1) COUNT(*)",
+        hint,
     )
 }
 
@@ -184,9 +194,21 @@ pub(crate) fn bare_clause_of(
     };
     let text = match star {
         true => "count(*)".to_owned(),
+        false if has_nested_operators(expr) => readable(expr),
         false => in_literals(&expr.schema_name().to_string()),
     };
     Ok(bare_clause(call, text))
+}
+
+/// True if an operator has the result of another one as an operand. The planner's names leave out
+/// the parentheses around it.
+fn has_nested_operators(expr: &Expr) -> bool {
+    let is_operator = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
+    expr.exists(|e| {
+        let Expr::BinaryExpr(binary) = e else { return Ok(false) };
+        Ok(is_operator(&binary.left) || is_operator(&binary.right))
+    })
+    .unwrap_or(true)
 }
 
 /// The clause of an aggregate without a mechanism.

@@ -17,10 +17,11 @@ use num_traits::ToPrimitive;
 use super::date_arithmetic::{moved_several_times, periods};
 use super::facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use super::image::with_image;
+use super::in_other_functions::in_other_functions;
 use super::interval::Interval;
 use super::looked_up::looked_up;
 use super::magnitude::magnitude;
-use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
+use super::periods::{bins, declared, first_and_last, labels, seconds, starts, undeclared};
 use super::rounding::{bucket, rounded};
 use super::times_of_day::time_part;
 use crate::analysis::expr::interval_ends::below_release;
@@ -72,6 +73,9 @@ pub(crate) fn function(
     if is_moved_times(&call.func) {
         let moved = moved_several_times(call, whole, scope, total)?;
         return moved.ok_or_else(|| not_allowed(whole, "an interval is multiplied by a number"));
+    }
+    if let Some(same) = in_other_functions(call, scope)? {
+        return total(&same, scope);
     }
     let argument = if takes_exact_moments(&call.func) { exact } else { total };
     let args = call.args.iter().map(|e| argument(e, scope)).collect::<Result<Vec<_>, _>>()?;
@@ -143,6 +147,7 @@ fn known_of(
             Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
         }
         ("abs", [x]) => absolute(x, whole, scope)?,
+        ("signum", [_]) => Facts::ranged(Interval::integer_range(-1, 1), true),
         ("floor", [x]) => whole_numbers(mapped(&x.facts, Interval::floor), whole, scope)?,
         ("ceil", [x]) => whole_numbers(mapped(&x.facts, Interval::ceil), whole, scope)?,
         ("round", [x]) => whole_numbers(mapped(&x.facts, Interval::round), whole, scope)?,
@@ -538,6 +543,10 @@ fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Fact
     let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
     let (lo, hi) = match part.as_str() {
         "year" => return years(x, whole, scope),
+        "epoch" => {
+            let seconds = seconds(&x.facts, &type_of(&x.expr, &scope.schema)?);
+            return Ok(Facts { range: seconds.0, always: seconds.1, ..unknown(whole, scope)? });
+        }
         "quarter" => (1, 4),
         "month" => (1, 12),
         "week" => (1, 53),
@@ -548,14 +557,12 @@ fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Fact
         "minute" => (0, 59),
         "second" => (0, 59),
         _ => {
+            let [_, of, _] = first_arguments(whole);
             return Err(Refusal::new(
                 Reason::Function,
                 readable(whole),
-                "only year, quarter, month, week, day, doy, dow, hour, minute and second can be extracted from a date",
-                format!(
-                    "EXTRACT(DOW FROM {}), the day of the week from 0 for Sunday to 6",
-                    readable(&x.expr)
-                ),
+                "only year, quarter, month, week, day, doy, dow, hour, minute, second and epoch can be extracted from a date",
+                format!("EXTRACT(DOW FROM {of}), the day of the week from 0 for Sunday to 6"),
             ));
         }
     };

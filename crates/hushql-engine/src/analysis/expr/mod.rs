@@ -43,6 +43,7 @@ pub(crate) mod facts;
 pub(crate) mod functions;
 pub(crate) mod grid_limits;
 pub(crate) mod image;
+mod in_other_functions;
 pub(crate) mod interval;
 pub(crate) mod interval_ends;
 mod looked_up;

@@ -25,12 +25,37 @@ use num_traits::ToPrimitive;
 use super::facts::{Facts, KeySource};
 use super::interval::Interval;
 use crate::functions::{Finest, LabelFormat, Stride, temporal_limits, ticks_a_day};
+use crate::privacy::Rational;
 
 /// The largest number of periods that is listed.
 const MOST_PERIODS: i64 = 100_000;
 
 /// The days of 28 years.
 const CYCLE: i64 = 28 * 365 + 7;
+
+/// The seconds since 1970 of a date or timestamp, in its range and on every row.
+///
+/// # Guarantee
+/// For every x in an interval of the facts, `date_part('epoch', x)` lies in the interval's image.
+/// The ends are computed as the function computes a row, and rounding keeps the order of moments.
+pub(crate) fn seconds(x: &Facts, data_type: &DataType) -> (Interval, Interval) {
+    const A_DAY: i64 = 86_400;
+    let per_second = ticks_a_day(data_type).map(|ticks| ticks / A_DAY);
+    let second = |ticks: Rational| {
+        let ticks = ticks.to_integer().to_i64()?.to_f64()?;
+        Rational::from_float(match per_second? {
+            // The ticks of a date are days.
+            0 => ticks * A_DAY.to_f64()?,
+            per_second => ticks / per_second.to_f64()?,
+        })
+    };
+    let image = |moments: &Interval| {
+        let ends = moments.bounds().map(|(lo, hi)| (lo.floor(), hi.ceil()));
+        let ends = ends.and_then(|(lo, hi)| Some((second(lo)?, second(hi)?)));
+        ends.map_or_else(Interval::everything, |(lo, hi)| Interval::between(lo, hi))
+    };
+    (image(&x.range), image(&x.always))
+}
 
 /// The starts of the periods of `date_trunc(part, x)`, for an x of this type with these facts;
 /// `None` if there are too many.
@@ -378,6 +403,36 @@ mod tests {
         assert!(years.is_within(&calendar), "{years:?}");
         let before = Interval::integer_range(-719_200 * 86_400_000_000_i64, 0);
         assert_eq!(first_and_last(&call("year"), &args, &before, &micros), None);
+    }
+
+    /// The image of a range has the values of its ends, and of all moments between them.
+    #[test]
+    fn seconds_are_within_those_of_the_ends() {
+        use arrow::datatypes::{Float64Type, TimeUnit};
+        let stamp = |unit| DataType::Timestamp(unit, None);
+        for (data_type, lo, hi) in [
+            (DataType::Date32, -719_162, 2_932_896),
+            (stamp(TimeUnit::Second), -62_135_596_800, 253_402_300_799),
+            (stamp(TimeUnit::Millisecond), -62_135_596_800_000, 253_402_300_799_999),
+            (stamp(TimeUnit::Microsecond), -62_135_596_800_000_001, 253_402_300_799_999_999),
+            (stamp(TimeUnit::Nanosecond), i64::MIN, i64::MAX),
+        ] {
+            let step = usize::try_from((i128::from(hi) - i128::from(lo)) / 977).unwrap();
+            let each = (lo..=hi).step_by(step).chain([hi - 1, hi]);
+            let each = moments_of(each, &data_type).unwrap();
+            let part = ScalarValue::from("epoch");
+            let function = datafusion::functions::datetime::date_part();
+            let each = OfMoments { function: &function, args: &[Some(part), None] }.ran(&each);
+            let found = seconds(&Facts::ranged(Interval::integer_range(lo, hi), true), &data_type);
+            assert_eq!(found.0, found.1);
+            let each = each.unwrap();
+            for value in each.as_primitive::<Float64Type>().iter().flatten() {
+                let value = Rational::from_float(value).unwrap();
+                assert!(found.0.contains(&value), "{data_type}: {value} beyond {:?}", found.0);
+            }
+        }
+        let unknown = Facts::ranged(Interval::everything(), true);
+        assert_eq!(seconds(&unknown, &DataType::Date32).0, Interval::everything());
     }
 
     #[test]

@@ -25,6 +25,7 @@ use super::public_row_keys::Together;
 use super::siblings::keys_by_siblings;
 use super::{MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null};
 use crate::analysis::below::public_side::public_rows;
+use crate::analysis::below::refusals::only_table;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::call::input_columns::{Group, InputColumns, KeyRequest};
@@ -94,7 +95,7 @@ pub(crate) fn group_keys(
                 Reason::UnitAsKey,
                 &short,
                 format!("{short} names the privacy unit: one group per person is not an aggregate"),
-                "GROUP BY a column that many people share",
+                of_one_person(aggregate, &short),
             )
             .into());
         }
@@ -113,6 +114,17 @@ pub(crate) fn group_keys(
         });
     }
     Ok(groups)
+}
+
+/// What can be asked of the rows of each person.
+fn of_one_person(aggregate: &Aggregate, unit: &str) -> String {
+    const SHARED: &str = "GROUP BY a column that many people share";
+    match (aggregate.group_expr.as_slice(), only_table(&aggregate.input)) {
+        ([_], Some(table)) => format!(
+            "SELECT LAPLACE(eps=1) AVG(n) FROM (SELECT {unit}, COUNT(*) AS n FROM {table} GROUP BY {unit}) AS one, the mean of all people; or {SHARED}"
+        ),
+        _ => SHARED.to_owned(),
+    }
 }
 
 fn no_public_key(key: &str) -> Refusal {

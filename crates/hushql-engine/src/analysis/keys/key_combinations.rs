@@ -98,7 +98,7 @@ fn joined(
     }
     let (scope, traces) = (flow.scope.clone(), flow.traces.clone());
     let SiblingRows { exprs, scope, traces } =
-        SiblingRows { exprs: written, scope, traces }.at_the_bottom();
+        SiblingRows { exprs: written, scope, traces }.with_all_conditions();
     let exprs = exprs.into_iter().zip(&own).map(|(expr, (_, has_null))| (expr, *has_null));
     let exprs: BTreeMap<usize, (Expr, bool)> = exprs.enumerate().collect();
     let found = joined_keys(&exprs, &scope, &traces, tables).into_iter().filter_map(|joined| {

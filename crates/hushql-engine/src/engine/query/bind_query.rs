@@ -3,8 +3,6 @@
 //! In: a statement, and the declarations. Out: a [`BoundQuery`]: the planner's tree over the tables
 //! and views that the statement names, with private tables marked.
 
-use std::sync::Arc;
-
 use super::declared::DeclaredState;
 use crate::bind::sources::Sources;
 use crate::bind::{Bound, Unbound, bind};
@@ -39,7 +37,7 @@ impl Session {
         if let Some(ColumnName { table, column }) = &range_of {
             views::refuse_range(&declared.catalog, table)?;
             // Otherwise, a declared domain would determine the answer.
-            declared.catalog = Arc::new(declared.catalog.without_domain(table, column));
+            declared.catalog = declared.catalog.without_domain(table, column);
         }
         let DeclaredState { catalog, open } = &declared;
         let sources = self.inner.sources(&query.tree, catalog, &self.analyst, open)?;

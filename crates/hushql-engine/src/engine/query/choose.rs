@@ -83,6 +83,13 @@ impl Planned {
         self.remaining_tables().chain(named)
     }
 
+    /// All tables that the query reads, directly, through views, and in its clauses.
+    pub(crate) fn read_tables(&self) -> BTreeSet<String> {
+        let parts = self.release.analysis().parts().iter();
+        let private = parts.flat_map(|part| part.subject().tables()).cloned();
+        private.chain(self.public_tables().map(|table| table.name.clone())).collect()
+    }
+
     /// The release tables that the query reads, by name.
     pub(crate) fn release_tables(&self) -> BTreeSet<String> {
         let is_stored = |table: &&Table| matches!(table.source, Source::Released { .. });

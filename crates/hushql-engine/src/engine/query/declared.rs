@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::catalog::Catalog;
 use crate::engine::session::Session;
+use crate::engine::visible_catalog::VisibleCatalog;
 use crate::error::Error;
 use crate::exec::source::OpenFiles;
 
 /// The state that all stages of a query share, from bind to charge.
 #[derive(Debug, Clone)]
 pub(crate) struct DeclaredState {
-    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) catalog: VisibleCatalog,
     /// The files that the query read and will read.
     pub(crate) open: Arc<OpenFiles>,
 }

@@ -43,7 +43,7 @@ impl Session {
 
     /// The costs that budgets give to queries by default.
     fn defaults(&self) -> Vec<String> {
-        let budgets = self.inner.vault.budgets().unwrap_or_default();
+        let budgets = self.inner.vault.budgets_for(&self.analyst).unwrap_or_default();
         let defaults = budgets.iter().filter_map(|state| state.budget.per_query.default);
         let mut costs: Vec<String> = defaults
             .map(|nano| decimal_text(&Rational::new(nano.into(), 1_000_000_000.into()), 9))

@@ -207,9 +207,9 @@ impl Session {
         if tables.is_empty() {
             return Ok(());
         }
-        let now = self.inner.vault.catalog().map_err(|error| match is_charged {
+        let now = self.inner.catalog_of(&self.analyst).map_err(|error| match is_charged {
             true => Error::Execution,
-            false => error.into(),
+            false => error,
         })?;
         if now.version().is(declared) {
             return Ok(());

@@ -40,6 +40,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 
+use crate::catalog::Catalog;
 use crate::exec::shared_vault::{AskError, SharedVault};
 use crate::ledger::{Extent, LedgerEntry, OwnEntries, PAGE, VaultError, kind};
 use crate::privacy::{Notion, Spend};
@@ -129,6 +130,16 @@ pub(crate) struct LedgerTable {
     reader: Arc<str>,
     /// True if the table holds only the reader's own entries.
     apart: bool,
+    /// What exists for the reader, if something is hidden.
+    seen: Option<LedgerSight>,
+}
+
+/// What exists for a reader of the ledger to whom some declarations are hidden.
+#[derive(Debug, Clone)]
+pub(crate) struct LedgerSight {
+    pub(crate) catalog: Arc<Catalog>,
+    /// Whether every table that a statement names exists in the catalog.
+    pub(crate) names_only: fn(&str, &Catalog) -> bool,
 }
 
 impl LedgerTable {
@@ -153,7 +164,31 @@ impl LedgerTable {
             schema: Arc::new(Schema::new(fields)),
             reader: reader.into(),
             apart,
+            seen: None,
         })
+    }
+
+    /// The same table for a reader to whom only these declarations exist: entries about other
+    /// tables and budgets are left out.
+    pub(crate) fn within(self, seen: LedgerSight) -> Self {
+        Self { seen: Some(seen).filter(|seen| seen.catalog.is_part()), ..self }
+    }
+}
+
+impl LedgerSight {
+    /// Whether an entry exists for the reader: its people, its budgets, and the tables that its
+    /// statement names. Of a note, only that it was made: its statement is not shown.
+    fn has(&self, entry: &LedgerEntry, statement: Option<&str>) -> bool {
+        let catalog = &*self.catalog;
+        let has_people = entry.unit_domains.iter().all(|name| catalog.table(name).is_some());
+        let has_budgets = entry.budgets.iter().all(|name| !catalog.hides_budget(name));
+        has_people
+            && has_budgets
+            && match kind(entry) {
+                "paid" => statement.is_some_and(|text| (self.names_only)(text, catalog)),
+                // What drifted is named in its parameters.
+                other => other != "drifted",
+            }
     }
 }
 
@@ -206,6 +241,7 @@ impl TableProvider for LedgerTable {
             newest_first: false,
             fetch: limit,
             own: self.apart.then(|| OwnEntries::of(&self.reader)),
+            seen: self.seen.clone(),
         };
         Ok(Arc::new(LedgerExec::new(scan, None)))
     }
@@ -277,6 +313,8 @@ struct Scan {
     fetch: Option<usize>,
     /// Numbers the reader's own entries, if the reader sees only these.
     own: Option<OwnEntries>,
+    /// What exists for the reader, if something is hidden.
+    seen: Option<LedgerSight>,
 }
 
 impl Scan {
@@ -336,7 +374,7 @@ impl Scan {
         let (vault, extent) = (self.vault.clone(), self.extent);
         let (range, newest_first, fetch) = (self.range, self.newest_first, self.fetch);
         let (texts, reader) = (self.columns.contains(&STATEMENT), Arc::clone(&self.reader));
-        let mut own = self.own.take();
+        let (mut own, seen) = (self.own.take(), self.seen.clone());
         // Waiting for the vault must not block other tasks.
         let page = vault.ask(move |vault| {
             let mut entries = vault.page(&extent, at)?;
@@ -350,8 +388,10 @@ impl Scan {
             }
             // The vault finds texts by the entries' numbers in the whole ledger, so entries get
             // their own numbers only after this.
-            let shown = fetch.unwrap_or(usize::MAX).min(entries.len());
-            let statements = match texts {
+            let most = fetch.unwrap_or(usize::MAX);
+            // Which entries are left out is decided behind the numbers.
+            let shown = if seen.is_some() { entries.len() } else { most.min(entries.len()) };
+            let statements = match texts || seen.is_some() {
                 true => {
                     let texts =
                         vault.statements(entries.get(..shown).unwrap_or_default(), &reader)?;
@@ -363,13 +403,23 @@ impl Scan {
                 entries = own.next(entries);
             }
             entries.truncate(shown);
-            Ok((entries, statements, own, read))
+            let mut shown: Vec<(LedgerEntry, Option<String>)> =
+                entries.into_iter().zip(statements).collect();
+            if let Some(seen) = &seen {
+                shown.retain(|(entry, statement)| seen.has(entry, statement.as_deref()));
+                for (entry, statement) in &mut shown {
+                    // A note does not say which tables its statement names.
+                    *statement = statement.take().filter(|_| kind(entry) == "paid");
+                }
+                shown.truncate(most);
+            }
+            Ok((shown, own, read))
         });
         let page = page.await.map_err(|error| match error {
             AskError::Vault(error) => DataFusionError::External(Box::new(error)),
             AskError::Ended => internal_datafusion_err!("a page of the ledger was not read"),
         });
-        let (entries, statements, own, read) = page?;
+        let (shown, own, read) = page?;
         self.own = own;
         let Some(read) = read else {
             return internal_err!("a page of the ledger has entries");
@@ -379,7 +429,7 @@ impl Scan {
         } else {
             self.range.first = read.saturating_add(1);
         }
-        let shown = entries.into_iter().zip(statements);
+        let shown = shown.into_iter();
         let shown: Vec<ShownEntry> =
             shown.map(|(entry, statement)| ShownEntry { entry, statement }).collect();
         self.batch(shown.len(), |(_, _, _, values)| values(&shown))

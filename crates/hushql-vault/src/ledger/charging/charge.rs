@@ -198,7 +198,7 @@ pub(crate) fn accounts(
 /// `Ok` only if all of these hold:
 /// - The declarations are those with which the request was planned.
 /// - None of its tables has a note of a charged statement that failed on its files.
-/// - Every unit domain of the request has a budget.
+/// - Every unit domain of the request has a budget, and the analyst may use all of its budgets.
 /// - The cost is neither below a budget's minimum per query nor above its maximum.
 /// - The cost is within the caps of the session.
 /// - Every budget, and the analyst's share of it, can pay the whole cost in its notion, in every
@@ -225,7 +225,8 @@ fn price(
     witness: &Witness,
     request: &ChargeRequest,
 ) -> Result<Price, Fault> {
-    let catalog = &request.catalog;
+    // A part of the declarations must not decide which budgets are charged.
+    let catalog = request.catalog.whole();
     if !catalog.version().is(&store::version(connection)?) {
         return Err(VaultError::Redeclared.into());
     }
@@ -251,8 +252,11 @@ fn price(
     let binds = |account: &Account, unit_domain: &str| {
         catalog.same_people(catalog.unit_domain_of(&account.budget), unit_domain)
     };
+    let is_usable = |account: &Account| !request.catalog.hides_budget(&account.budget.name);
     for unit_domain in &unit_domains {
-        if !accounts.iter().any(|account| binds(account, unit_domain)) {
+        let mut bound = accounts.iter().filter(|account| binds(account, unit_domain)).peekable();
+        // To somebody who may not use each budget of these people, they have none.
+        if bound.peek().is_none() || !bound.all(is_usable) {
             return Err(VaultError::NoBudget { table: (*unit_domain).clone() }.into());
         }
     }

@@ -13,7 +13,7 @@
 //! release_table     release_grant                          see `records/answers`
 //! kept_draw                                               see `records/draw_records`
 //! role     log_in_secret                                  see `records/roles`
-//! analyst(name)     seal, declared_table, budget, slice, cell_column, table_version    see the catalog's store
+//! analyst(name)     seal, declared_table, budget, slice, cell_column, table_version, role_grant    see the catalog's store
 //! ```
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::catalog::{cell, numbers, slices, store};
+use crate::catalog::{cell, grants, numbers, slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
 use crate::ledger::format_version::VERSION;
@@ -34,7 +34,7 @@ const APPLICATION_ID: i64 = 0x4875_7368;
 
 /// The tables of a vault that do not grow with the ledger. The check of the schema's own table
 /// covers the free pages too.
-const CHECKED: [&str; 13] = [
+const CHECKED: [&str; 15] = [
     "sqlite_schema",
     "seal",
     "analyst",
@@ -48,6 +48,8 @@ const CHECKED: [&str; 13] = [
     "log_in_secret",
     "table_version",
     "refreshed_table",
+    "role_grant",
+    "grants_required",
 ];
 
 /// The ledger's own tables.
@@ -133,6 +135,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
         slices::SCHEMA,
         cell::SCHEMA,
         numbers::SCHEMA,
+        grants::SCHEMA,
         statements::SCHEMA,
         history::SCHEMA,
         home::SCHEMA,

@@ -154,13 +154,23 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<ReleaseTable>, Fault> {
 }
 
 /// Refuses a name that a table, a view or another release table has. To an analyst who does not see
-/// that release table, the refusal says only that the name is taken.
+/// that release table, and to every analyst where grants are required, the refusal says only that
+/// the name is taken.
 ///
 /// # Errors
 /// [`VaultError::Catalog`].
 pub(crate) fn check_free(connection: &Connection, name: &str, by: &str) -> Result<(), Fault> {
     check_name(name)?;
     let catalog = store::load(connection)?;
+    let is_released = || Ok::<_, Fault>(all(connection)?.iter().any(|table| table.name == name));
+    if by != OWNER && catalog.grants().is_required() {
+        // Where much does not exist for a reader, a taken name does not tell by what.
+        let is_declared = catalog.table(name).is_some() || catalog.view(name).is_some();
+        return match is_declared || is_released()? {
+            true => Err(CatalogError::NameTaken { name: name.to_owned() }.into()),
+            false => Ok(()),
+        };
+    }
     if catalog.table(name).is_some() {
         return Err(CatalogError::DuplicateTable { table: name.to_owned() }.into());
     }

@@ -10,6 +10,7 @@ pub(crate) mod drift;
 pub(crate) mod history;
 pub(crate) mod kinds;
 pub(crate) mod quota;
+pub(crate) mod requests;
 pub(crate) mod roles;
 pub(crate) mod statements;
 pub(crate) mod sums;

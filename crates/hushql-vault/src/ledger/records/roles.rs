@@ -12,6 +12,7 @@ use hushql_privacy::sampler::QueryRng;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::catalog::CatalogError;
+use crate::catalog::grants::{self, Granted};
 use crate::catalog::store::{self, Fields, SealedRows};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
@@ -122,6 +123,7 @@ pub(crate) fn insert(connection: &Connection, role: &Role) -> Result<(), Fault> 
         return Err(CatalogError::DuplicateRole { role: role.name.clone() }.into());
     }
     analyst::add(connection, &role.name)?;
+    grants::forget(connection, &Granted::Role(role.name.clone()))?;
     write(connection, role)
 }
 
@@ -141,7 +143,7 @@ pub(crate) fn change(
     write(connection, &role)
 }
 
-/// Removes a role. Its charges remain. The caller holds the write lock.
+/// Removes a role and its grants. Its charges remain. The caller holds the write lock.
 ///
 /// # Errors
 /// [`CatalogError::UnknownRole`].
@@ -150,6 +152,7 @@ pub(crate) fn delete(connection: &Connection, name: &str) -> Result<(), Fault> {
     if connection.execute("DELETE FROM role WHERE name = ?1", [name])? == 0 {
         return Err(CatalogError::UnknownRole { role: name.to_owned() }.into());
     }
+    grants::forget(connection, &Granted::Role(name.to_owned()))?;
     reseal(connection)
 }
 

@@ -111,8 +111,8 @@ impl Vault {
         self.budgets_for(OWNER)
     }
 
-    /// All budgets with their state, by name, as this analyst sees them: for a budget with slices,
-    /// their own share.
+    /// All budgets that exist for this analyst with their state, by name, as the analyst sees them:
+    /// for a budget with slices, their own share.
     ///
     /// # Guarantee
     /// For an analyst with a share of a budget, its state does not depend on the spending of
@@ -125,7 +125,12 @@ impl Vault {
         self.read(|connection, witness| {
             let catalog = store::load(connection)?;
             let accounts = charge::accounts(connection, witness, &catalog)?;
-            let states = accounts.iter().map(|account| state(account, witness, &catalog));
+            let sight = catalog.sight(reader).filter(|_| reader != OWNER);
+            let exists = |account: &&Account| {
+                sight.as_ref().is_none_or(|sight| sight.budgets.contains(&account.budget.name))
+            };
+            let seen = accounts.iter().filter(exists);
+            let states = seen.map(|account| state(account, witness, &catalog));
             states.map(|state| state.map(|state| state.shown_to(reader))).collect()
         })
     }

@@ -18,7 +18,7 @@ use std::sync::PoisonError;
 use hushql_privacy::privacy::{Cost, Spend};
 
 use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Slice, Table, alter};
-use crate::catalog::{numbers, store};
+use crate::catalog::{grants, numbers, store};
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
@@ -94,6 +94,8 @@ impl Vault {
             match catalog.budget(&budget.name) {
                 Some(old) if replace && old.table == budget.table => {
                     alter::delete_budget(connection, &budget.name)?;
+                    // Whoever could use the old one can use the new one.
+                    grants::put(connection, catalog.grants())?;
                 }
                 Some(old) if replace => {
                     let (budget, table) = (budget.name.clone(), old.table.clone());
@@ -206,6 +208,17 @@ impl Vault {
         let words = format!("export folder of {analyst}: {done}");
         self.declare_as(vec![words], |connection, _| {
             Ok(store::set_export(connection, analyst, folder)?)
+        })
+    }
+
+    /// States about how many people a table is, or forgets it.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the table does not exist.
+    pub fn set_about(&self, table: &str, people: Option<u64>) -> Result<(), VaultError> {
+        self.declare(|connection, _| {
+            store::table(&store::load(connection)?, table)?;
+            Ok(store::set_about(connection, table, people)?)
         })
     }
 

@@ -12,7 +12,7 @@ use hushql_privacy::privacy::Spend;
 
 use crate::catalog::cell::Partition;
 use crate::catalog::cells::{cells, delete, set};
-use crate::catalog::{Budget, Catalog, CatalogError, Cell, Table, numbers, quoted, store};
+use crate::catalog::{Budget, Catalog, CatalogError, Cell, Granted, Table, numbers, quoted, store};
 use crate::ledger::charging::cell_charges::{place, spent_at};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::slice_shares::{SliceState, share_of, shares};
@@ -95,6 +95,9 @@ impl Vault {
     pub fn cells_for(&self, budget: &str, reader: &str) -> Result<Vec<CellState>, VaultError> {
         self.read(|connection, witness| {
             let catalog = store::load(connection)?;
+            if reader != OWNER && !catalog.is_for(reader, &Granted::Budget(budget.to_owned())) {
+                return Err(CatalogError::UnknownBudget { budget: budget.to_owned() }.into());
+            }
             let account = account(connection, budget)?;
             let unit_domain = catalog.unit_domain_of(&account.budget);
             let Some(cells) = catalog.cells_of(unit_domain) else { return Ok(Vec::new()) };

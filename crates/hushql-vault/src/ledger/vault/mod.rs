@@ -16,10 +16,12 @@
 //! # Ok::<(), hushql_vault::ledger::VaultError>(())
 //! ```
 
+pub(crate) mod budget_requests;
 pub(crate) mod budgets;
 pub(crate) mod cache;
 pub(crate) mod declared;
 pub(crate) mod declared_cells;
+mod grant_changes;
 pub(crate) mod kept_draws;
 mod noted_drift;
 mod open;

@@ -71,7 +71,11 @@ impl Gen<'_> {
             if !here.is_empty() {
                 let here = &here[self.dice.below(here.len())];
                 let op = self.dice.pick(&["=", "=", "=", "=", "<", "<>"]);
-                on.push(format!("{} {op} {}", there.sql, here.sql));
+                let mut side = |col: &Col, most: usize| match self.dice.below(most) {
+                    0 => self.altered(col),
+                    _ => col.sql.clone(),
+                };
+                on.push(format!("{} {op} {}", side(&there, 6), side(here, 3)));
             }
         }
         let equal = on.iter().any(|c| c.contains(" = "));
@@ -93,6 +97,18 @@ impl Gen<'_> {
             joins.add(&format!("{kind} {} ON {}", item.sql, on.join(" AND ")));
         }
         joins.cols.extend(item.cols);
+    }
+
+    /// A value that is computed from a column, and that several of its values may share.
+    fn altered(&mut self, col: &Col) -> String {
+        let written: &[&str] = match col.kind {
+            Kind::Int => &["@ % 3", "@ + 1", "@ / 2"],
+            Kind::Float => &["FLOOR(@)", "CAST(@ AS BIGINT)"],
+            Kind::Text => &["UPPER(@)", "LEFT(@, 1)"],
+            Kind::Time => &["CAST(@ AS DATE)", "DATE_TRUNC('month', @)"],
+            Kind::Flag => &["NOT @"],
+        };
+        self.dice.pick(written).replace('@', &col.sql)
     }
 
     pub(super) fn join_private(&mut self, joins: &mut Joins, comma: bool, depth: usize) {

@@ -1,0 +1,67 @@
+//! The lists that PIVOT leaves out, from the declarations.
+//!
+//! In: the text of a statement. Out: the text with the values of a declared list where PIVOT names
+//! only a column, so that its columns follow from the declaration and never from the rows.
+
+use std::borrow::Cow;
+
+use crate::bind::names::tables_named;
+use crate::catalog::{Column, Domain};
+use crate::dialect::{OpenPivot, Statement, open_pivots, parse};
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::refusal::{Reason, Refusal};
+
+impl Session {
+    /// The text with every list.
+    ///
+    /// # Errors
+    /// The refusal of a PIVOT by a column without a declared list.
+    pub(in crate::engine) fn with_pivot_lists<'a>(
+        &self,
+        text: &'a str,
+    ) -> Result<Cow<'a, str>, Error> {
+        let mut listed = Cow::Borrowed(text);
+        // Places in front of a list stay where they are.
+        for open in open_pivots(text, &self.inner.resources.statement).iter().rev() {
+            let values = self.pivot_values(open)?.ok_or_else(|| no_list(open))?;
+            listed.to_mut().insert_str(open.at, &format!(" IN ({values})"));
+        }
+        Ok(listed)
+    }
+
+    /// The declared values of the only table of the subquery that has such a column.
+    fn pivot_values(&self, open: &OpenPivot) -> Result<Option<String>, Error> {
+        let Some(name) = &open.column else { return Ok(None) };
+        let Statement::Query(subquery) = parse(&open.subquery)? else { return Ok(None) };
+        let catalog = self.declared()?.catalog;
+        let mut tables = tables_named(&subquery.tree);
+        tables.sort();
+        tables.dedup();
+        let own = tables.iter().filter_map(|table| catalog.table(table)?.column(name));
+        let own: Vec<&Column> = own.collect();
+        let [Column { data_type, domain: Some(Domain::In(values)), .. }] = own.as_slice() else {
+            return Ok(None);
+        };
+        let bare = ["Int", "UInt", "Float", "Decimal", "Boolean"];
+        let is_bare = bare.iter().any(|kind| data_type.starts_with(kind));
+        let literal = |value: &Option<String>| match value {
+            None => "NULL".to_owned(),
+            Some(value) if is_bare => value.clone(),
+            Some(value) => format!("'{}'", value.replace('\'', "''")),
+        };
+        Ok(Some(values.iter().map(literal).collect::<Vec<_>>().join(", ")))
+    }
+}
+
+fn no_list(open: &OpenPivot) -> Refusal {
+    let name = &open.name;
+    Refusal::new(
+        Reason::UnknownKeys,
+        format!("FOR {name}"),
+        format!(
+            "PIVOT makes a column for each value of {name}, and no list of them is declared: which values people have is not public"
+        ),
+        format!("FOR {name} IN ('a', 'b'), with the values that you want"),
+    )
+}

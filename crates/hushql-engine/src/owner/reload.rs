@@ -1,0 +1,77 @@
+//! ALTER TABLE … RELOAD: what it verifies again, and what it tells the owner.
+//!
+//! In: a table, and the declarations before and after. Out: the clause of its unit, and one
+//! sentence that names what stays, what ended, and why.
+//!
+//! ```text
+//! ALTER TABLE visits RELOAD   →   table visits is reloaded; its unit, domains and budgets stay. Ended: replays of answers to its earlier rows
+//! ```
+
+use std::sync::PoisonError;
+
+use crate::catalog::cell::Partition;
+use crate::catalog::{Catalog, Source, Table, Unit, quoted};
+use crate::dialect::UnitClause;
+use crate::instance::Inner;
+use crate::owner::twins;
+
+/// The clause that declares a unit.
+pub(super) fn clause(unit: &Unit) -> UnitClause {
+    match unit {
+        Unit::Row => UnitClause::Row,
+        Unit::Column { column, max_rows, unique } => {
+            UnitClause::Column { column: column.clone(), unique: *unique, max_rows: *max_rows }
+        }
+        Unit::Via(link) => UnitClause::Via {
+            columns: link.columns.clone(),
+            table: link.table.clone(),
+            references: link.references.clone(),
+            max_rows: link.max_rows,
+        },
+    }
+}
+
+/// The tables over the same location that are about other people, as their owner has declared.
+/// Tables that have come to hold the same bytes elsewhere are not among them: the owner has to say
+/// so.
+pub(super) fn other_people(inner: &Inner, catalog: &Catalog, table: &Table) -> Vec<String> {
+    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+    let location = |table: &Table| match &table.source {
+        Source::File { location, .. } => Some(location.clone()),
+        Source::Postgres { .. } | Source::Registered | Source::Released { .. } => None,
+    };
+    let mut others = twins::other_people(&providers, catalog, table);
+    others.retain(|other| catalog.table(other).and_then(location) == location(table));
+    others
+}
+
+/// What stays, and what ended with the earlier rows.
+pub(super) fn told(before: &Catalog, after: &Catalog, table: &str) -> String {
+    let mut ended = vec![
+        "replays of answers to its earlier rows, because the next ones are about other rows"
+            .to_owned(),
+    ];
+    for budget in after.budgets() {
+        let since = |catalog: &Catalog| catalog.partition(&budget.name).map(|p| p.since);
+        if let Some(Partition { column, since: entry, .. }) = after.partition(&budget.name)
+            && since(before) != since(after)
+        {
+            ended.push(format!(
+                "the cells of budget {} by {column}, because people may have moved: what was charged to one cell up to entry {entry} counts for all",
+                budget.name
+            ));
+        }
+    }
+    let leading: Vec<String> = after
+        .referring(table)
+        .map(|other| format!("ALTER TABLE {} RELOAD", quoted(&other.name)))
+        .collect();
+    let next = match leading.as_slice() {
+        [] => String::new(),
+        _ => format!("; next, for the tables that lead to it: {}", leading.join("; ")),
+    };
+    format!(
+        "table {table} is reloaded: its files are verified again; its unit, domains, budgets and charges stay. Ended: {}{next}",
+        ended.join("; ")
+    )
+}

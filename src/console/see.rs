@@ -1,0 +1,168 @@
+//! The pages that show: budgets, the history of what was asked, tables, and stored answers. Each
+//! shows what SHOW shows to the same role, and nothing else.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use hushql::{Answer, Error, Output, Session};
+use hushql_vault::catalog::quoted;
+
+use super::answer_page::rows;
+use super::form::encoded;
+use super::frame::framed;
+use super::html::Html;
+use super::presentation::{PageCell, PageTable, Presentation};
+use super::responses::{Answered, body, page, sentence};
+use super::state::Console;
+use super::visitors::Visitor;
+
+/// The answer of a statement that costs nothing.
+async fn shown(session: &Session, statement: &str) -> Result<Option<Answer>, Error> {
+    Ok(match session.execute(statement).await? {
+        Output::Answer(answer) => Some(answer),
+        _ => None,
+    })
+}
+
+/// The answer of a statement as a table.
+pub(super) async fn table_of(
+    session: &Session,
+    presentation: Presentation,
+    statement: &str,
+) -> Option<PageTable> {
+    let answer = shown(session, statement).await.ok().flatten()?;
+    (presentation.table)(&answer)
+}
+
+/// The text in a column of a row.
+pub(super) fn cell<'a>(table: &PageTable, row: &'a [PageCell], column: &str) -> &'a str {
+    let at = table.columns.iter().position(|one| one.name == column);
+    let cell = at.and_then(|at| row.get(at)).filter(|cell| !cell.is_null);
+    cell.map_or("", |cell| cell.text.as_str())
+}
+
+/// A part of a page that one statement answers, under a heading; nothing if it has no rows, or is
+/// not for this role.
+async fn part(main: &mut Html, title: &'static str, of: (&Visitor, Presentation), statement: &str) {
+    let (visitor, presentation) = of;
+    let Some(table) = table_of(&visitor.session, presentation, statement).await else { return };
+    if !table.rows.is_empty() {
+        main.markup("<section>").element("h2", &[], title).add(&rows(&table)).markup("</section>");
+    }
+}
+
+/// What budgets have spent and left.
+pub(super) async fn budgets(console: &Arc<Console>, visitor: &Arc<Visitor>) -> Answered {
+    let mut main = Html::default();
+    main.markup("<h1>Budgets</h1>");
+    let states = visitor.session.budgets().unwrap_or_default();
+    if states.is_empty() {
+        main.markup(
+            "<p class=\"note\">No budget is declared, so nothing private can be asked.</p>",
+        );
+    }
+    main.markup("<div class=\"cards\">");
+    for state in &states {
+        // A role with a share of its own sees the limit of the share.
+        let limit = match state.slices.as_slice() {
+            [share] => share.limit,
+            _ => state.budget.limit,
+        };
+        let name = &state.budget.name;
+        main.markup("<div class=\"card\">").element("h2", &[], name);
+        main.element("p", &[("class", "cost")], &format!("{} left", state.left.neat_down()));
+        let (spent, all) = (state.spent.loss_text(), limit.loss_text());
+        let label = format!("{name}: {} spent of {limit}", state.spent.neat_up());
+        main.open("progress", &[("value", &spent), ("max", &all), ("aria-label", &label)]);
+        main.close("progress");
+        main.element(
+            "p",
+            &[("class", "note")],
+            &format!("{} spent of {limit}", state.spent.neat_up()),
+        );
+        main.markup("</div>");
+    }
+    main.markup("</div>");
+    let presentation = console.presentation;
+    let days = visitor.session.spending().unwrap_or_default();
+    if (presentation.spending)(&states, &days).is_some() {
+        main.markup("<section><h2>Day by day</h2><figure><img class=\"chart\" src=\"/budgets.svg\" alt=\"Chart of what was spent, day by day: the tables have its numbers\"></figure></section>");
+    }
+    let of = (visitor.as_ref(), presentation);
+    part(&mut main, "Limits and forecast", of, "SHOW PRIVACY BUDGET").await;
+    part(&mut main, "By analyst", of, "SHOW PRIVACY BUDGET BY ANALYST").await;
+    part(&mut main, "By day", of, "SHOW PRIVACY BUDGET BY DAY").await;
+    page(StatusCode::OK, framed(visitor, "Budgets", "/budgets", &main))
+}
+
+/// The picture of what was spent.
+pub(super) fn spending(console: &Console, visitor: &Visitor) -> Answered {
+    let states = visitor.session.budgets().unwrap_or_default();
+    let days = visitor.session.spending().unwrap_or_default();
+    match (console.presentation.spending)(&states, &days) {
+        Some(chart) => body(StatusCode::OK, "image/svg+xml", chart),
+        None => sentence(StatusCode::NOT_FOUND, "there is nothing to draw"),
+    }
+}
+
+/// What was asked and charged, and the answers of this session.
+pub(super) async fn history(console: &Arc<Console>, visitor: &Arc<Visitor>) -> Answered {
+    let mut main = Html::default();
+    main.markup("<h1>History</h1>");
+    let seen = visitor.all_seen();
+    if !seen.is_empty() {
+        main.markup("<section><h2>Answers of this session</h2><ul class=\"plain\">");
+        for one in &seen {
+            let to = format!("/answers/{}#answer", one.number);
+            let cost = one.answer.receipt().map(|receipt| receipt.spent.neat().to_string());
+            main.markup("<li>").open("a", &[("href", &to)]);
+            main.element("code", &[], &one.sql).close("a").markup(" ");
+            main.text(cost.as_deref().unwrap_or("for nothing")).markup("</li>");
+        }
+        main.markup("</ul></section>");
+    }
+    let of = (visitor.as_ref(), console.presentation);
+    // Its own charges, also where the ledger shows a role those of others.
+    let own = visitor
+        .role
+        .as_ref()
+        .map_or_else(String::new, |role| format!(" AND analyst = '{}'", role.replace('\'', "''")));
+    let charges = format!(
+        "SELECT charge, MIN(time) AS time, MIN(analyst) AS analyst, MIN(cost) AS cost, MIN(statement) AS statement FROM hushql.ledger WHERE kind <> 'kept'{own} GROUP BY charge ORDER BY charge DESC LIMIT 200"
+    );
+    part(&mut main, "Charges", of, &charges).await;
+    part(&mut main, "Declarations", of, "SHOW PRIVACY HISTORY").await;
+    main.markup("<p class=\"note\">Roles see their own charges here, the owner sees all.</p>");
+    page(StatusCode::OK, framed(visitor, "History", "/history", &main))
+}
+
+/// The tables that may be asked, with their columns.
+pub(super) async fn tables(console: &Arc<Console>, visitor: &Arc<Visitor>) -> Answered {
+    let mut main = Html::default();
+    main.markup("<h1>Tables</h1>");
+    let (session, presentation) = (&visitor.session, console.presentation);
+    let Some(all) = table_of(session, presentation, "SHOW TABLES").await else {
+        return sentence(StatusCode::SERVICE_UNAVAILABLE, "the vault cannot be read");
+    };
+    if all.rows.is_empty() {
+        main.markup("<p class=\"note\">There is no table yet.</p>");
+    }
+    for row in &all.rows {
+        let (name, privacy) = (cell(&all, row, "table"), cell(&all, row, "privacy"));
+        main.markup("<section class=\"card\">").element("h2", &[], name);
+        main.element("p", &[("class", "note")], privacy);
+        let columns = format!("SHOW COLUMNS FROM {}", quoted(name));
+        if let Some(columns) = table_of(session, presentation, &columns).await {
+            main.add(&rows(&columns));
+        }
+        for statement in ["SHOW RELEASE TABLE", "SHOW SYNTHETIC TABLE"] {
+            let statement = format!("{statement} {}", quoted(name));
+            if let Some(about) = table_of(session, presentation, &statement).await {
+                main.markup("<h3>How it was made, and how far off it is</h3>").add(&rows(&about));
+            }
+        }
+        let to = format!("/ask?table={}", encoded(name));
+        main.markup("<p>").element("a", &[("href", &to)], "Ask about it").markup("</p></section>");
+    }
+    page(StatusCode::OK, framed(visitor, "Tables", "/tables", &main))
+}
