@@ -1,9 +1,9 @@
 //! The owner's walk from a file to the first question: each step shows the statement that it will
 //! run and what it means, before it runs.
 //!
-//! In: what the owner types. Out: drafted statements, from names and types alone. What a declaration
-//! says when it fails is not shown, except for domains and budgets, because it may say what the rows
-//! hold.
+//! In: what the owner types. Out: drafted statements, from names and types alone. What a
+//! declaration says when it fails is not shown, except for domains and budgets, because it may say
+//! what the rows hold.
 //!
 //! ```text
 //! file ─▶ who is a person, how many rows ─▶ domains ─▶ budget ─▶ a question          roles · findings

@@ -1,5 +1,5 @@
-//! How the program writes answers: as cells, files and pictures. The program's own formats do it, so
-//! that the page, the shell and the files agree.
+//! How the program writes answers: as cells, files and pictures. The program's own formats do it,
+//! so that the page, the shell and the files agree.
 
 use hushql::{Answer, BudgetState, DaySpending};
 

@@ -74,7 +74,7 @@ fn a_statement_shows_what_show_shows() {
     study.lab("SELECT LAPLACE(eps=0.5) COUNT(*) FROM visits").says(0, &[]);
     assert_eq!(statement(&study, "eve", "a <b>"), before);
     assert!(statement(&study, "lab", "a <b>").contains("of the slice of lab: ε = 0.5."), "lab");
-    study.lab("SHOW PRIVACY STATEMENT FOR nobody").says(1, &["there is no privacy budget"]);
+    study.lab("SHOW PRIVACY STATEMENT FOR nothing").says(1, &["there is no privacy budget"]);
     study.lab("SHOW PRIVACY STATEMENT").says(1, &["STATEMENT"]);
 }
 

@@ -1,7 +1,8 @@
 //! HAVING by the name of an aggregate, also where a column of the rows has that name.
 //!
-//! In: a query. Out: the same with the aggregate in place of its name in HAVING. In HAVING, a column
-//! outside of an aggregate can only be a key, so the name of an aggregate means nothing else.
+//! In: a query. Out: the same with the aggregate in place of its name in HAVING. In HAVING, a
+//! column outside of an aggregate can only be a key, so the name of an aggregate means nothing
+//! else.
 //!
 //! ```text
 //! SELECT k, SUM(x) AS x FROM t GROUP BY k HAVING x > 9     →  … HAVING (SUM(x)) > 9

@@ -1,7 +1,7 @@
 //! The requests for more of a budget, as a session sees them.
 //!
-//! In: the history of the vault, and a reader. Out: a table. An analyst sees their own requests; the
-//! owner sees all.
+//! In: the history of the vault, and a reader. Out: a table. An analyst sees their own requests;
+//! the owner sees all.
 //!
 //! ```text
 //! SHOW PRIVACY REQUESTS   →   17 | 2026-03-01 | lab | study | ε = 1 | open | the second year
