@@ -52,8 +52,9 @@ class Jdbc {
             same(column("FK_NAME", () -> meta.getCrossReference(null, "public", "people", null, "public", "people")), none);
             same(column("INDEX_NAME", () -> meta.getIndexInfo(null, "public", "people", false, false)), none);
             same(column("PROCEDURE_NAME", () -> meta.getProcedures(null, null, "%")), none);
-            same(column("FUNCTION_NAME", () -> meta.getFunctions(null, null, "%")), none);
-            same(column("COLUMN_NAME", () -> meta.getFunctionColumns(null, null, "%", "%")), none);
+            // The functions that read and write the types, as in PostgreSQL, and no others.
+            same(column("FUNCTION_NAME", () -> meta.getFunctions(null, null, "int8%")), List.of("int8in", "int8out", "int8recv", "int8send"));
+            column("COLUMN_NAME", () -> meta.getFunctionColumns(null, null, "int8%", "%"));
             same(column("TYPE_NAME", () -> meta.getUDTs(null, "public", "%", null)), none);
             same(column("COLUMN_NAME", () -> meta.getBestRowIdentifier(null, "public", "people", 1, true)), none);
             column("GRANTEE", () -> meta.getTablePrivileges(null, "public", "people"));

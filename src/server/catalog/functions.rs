@@ -596,7 +596,10 @@ mod tests {
 
     #[test]
     fn functions_about_texts_and_arrays() {
-        let world = World::default();
+        let world = World {
+            tables: hushql::Engine::demo().unwrap().analyst("lab").unwrap().schemas().unwrap(),
+            ..World::default()
+        };
         let call =
             |name: &str, values: &[Datum]| call(&world, name, values).map(|value| value.text());
         let list = Datum::from("{a,b}");
