@@ -82,18 +82,7 @@ impl Html {
 /// A text in HTML, within an element or a quoted attribute. Characters that control a display are
 /// spelled out.
 fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in visible::lines(text).chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
+    visible::markup(&visible::lines(text))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 //! assert_eq!(visible::line("\u{1b}[31mred\n"), "\\u{1b}[31mred\\n");
 //! assert_eq!(visible::lines("two\nlines\u{7}"), "two\nlines\\u{7}");
 //! assert_eq!(visible::json("\"\u{9b}31m\""), "\"\\u009b31m\"");
+//! assert_eq!(visible::markup("<b>'&'"), "&lt;b&gt;&#39;&amp;&#39;");
 //! ```
 
 use std::borrow::Cow;
@@ -45,6 +46,25 @@ pub fn cell(text: &str) -> Cow<'_, str> {
 /// only below U+0020.
 pub fn json(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_json)
+}
+
+/// A text within an element or a quoted attribute of HTML or XML: nothing of it is markup. The
+/// caller spells out what controls a display first, by [`line`] or [`lines`].
+pub fn markup(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // XML has no such characters.
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
 }
 
 /// A number that is not negative, such as an accuracy, with three significant digits.

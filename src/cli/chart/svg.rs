@@ -291,19 +291,7 @@ fn tooltip(text: &str) -> String {
 
 /// A text in XML. Characters that XML does not allow, or that control a display, are spelled out.
 fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in visible::line(text).chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
-            c => safe.push(c),
-        }
-    }
-    safe
+    visible::markup(&visible::line(text))
 }
 
 #[cfg(test)]

@@ -61,3 +61,19 @@ pub enum Finding {
         squared: bool,
     },
 }
+
+/// Stands between an operand as it was written and what the engine says of it where it finds a
+/// bound.
+const RELEASED_AT: &str = ", released at ";
+
+impl Finding {
+    /// The text of an operand that is released at this price, in units of a bound.
+    pub(crate) fn in_units_of_its_bound(text: &str, price: &str) -> String {
+        format!("{text}{RELEASED_AT}{price} in units of the bound found")
+    }
+
+    /// The operand as it was written.
+    pub(crate) fn as_written(text: &str) -> &str {
+        text.split_once(RELEASED_AT).map_or(text, |(written, _)| written)
+    }
+}

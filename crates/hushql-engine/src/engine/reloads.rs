@@ -23,8 +23,8 @@ impl Owner {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Bind`] if one of the names is no table; then nothing is reloaded. [`Error::Ledger`]
-    /// when the vault cannot be read.
+    /// [`Error::Bind`] if one of the names is not a table; then nothing is reloaded.
+    /// [`Error::Ledger`] when the vault cannot be read.
     pub async fn reload(
         &self,
         tables: &[String],

@@ -251,8 +251,8 @@ fn history(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Err
     Ok(Answer::public(batch))
 }
 
-/// The changes of what exists in this part of the declarations, with numbers of their own. All
-/// changes, if it is no part.
+/// The changes of what exists in this part of the declarations, with numbers of their own; all
+/// changes, if the reader sees the whole.
 ///
 /// # Guarantee
 /// The result does not depend on changes of what does not exist in this part: neither by rows nor

@@ -26,7 +26,7 @@ pub(super) fn set(
     let entry = known(catalog, table)?;
     let Some(people) = people else {
         inner.vault.set_about(table, None)?;
-        return Ok(format!("about how many people table {table} is, is no longer stated"));
+        return Ok(format!("table {table} no longer states about how many people it is"));
     };
     if entry.unit().is_none() {
         let name = quoted(table);

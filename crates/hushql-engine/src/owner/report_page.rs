@@ -74,18 +74,7 @@ pub(crate) fn page(statements: &[PrivacyStatement]) -> String {
 
 /// A text that HTML shows as it is.
 fn escaped(text: &str) -> String {
-    let mut page = String::new();
-    for c in visible::line(text).chars() {
-        match c {
-            '&' => page += "&amp;",
-            '<' => page += "&lt;",
-            '>' => page += "&gt;",
-            '"' => page += "&quot;",
-            '\'' => page += "&#39;",
-            c => page.push(c),
-        }
-    }
-    page
+    visible::markup(&visible::line(text))
 }
 
 fn capital(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use crate::analysis::default_shares::is_bare;
 use crate::analysis::{CandidateSource, Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind};
-use crate::dialect::{MechanismName, Operand};
+use crate::dialect::{Finding, MechanismName, Operand};
 use crate::mechanism::{
     Exponential, MechanismError, NoisyMax, PermuteAndFlip, Unknown, UnknownRule, rank_for,
 };
@@ -232,7 +232,6 @@ fn generalized(
     by_own_sizes(choice, epsilon).ok_or_else(alike)?.map_err(|error| too_noisy(text, &error))
 }
 
-/// Refuses a mechanism that cannot release a choice, and a parameter that has no effect on one.
 /// What stands before the mechanism of a selection. MODE has none.
 fn selector_of(measure: &Measure) -> String {
     match &measure.clause.operand {
@@ -243,8 +242,9 @@ fn selector_of(measure: &Measure) -> String {
     }
 }
 
+/// Refuses a mechanism that cannot release a choice, and a parameter that has no effect on one.
 fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Result<(), Refusal> {
-    let text = measure.clause.text.as_str();
+    let text = Finding::as_written(&measure.clause.text);
     let selector = selector_of(measure);
     let parameters = &measure.clause.parameters;
     let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));

@@ -35,7 +35,7 @@ impl Catalog {
         self
     }
 
-    /// The whole of which this snapshot is a part; the snapshot itself if it is no part.
+    /// All declarations: this snapshot, or those of which it is the visible part.
     pub(crate) fn whole(&self) -> &Self {
         self.whole.as_deref().unwrap_or(self)
     }

@@ -21,9 +21,7 @@ pub(super) fn is_eligible(clause: &ReleaseClause) -> bool {
     let priced = !costs_nothing(asked);
     let by_cost = asked.within.is_none() && asked.complete_above.is_none() && !asked.rows_auto;
     let known_groups = clause.grouping.as_ref().is_none_or(|g| !asks_for_threshold(g));
-    // Another mechanism is refused, for a quantile as it was written.
-    let ranked = matches!(call.function, AggregateName::Median | AggregateName::Quantile)
-        && clause.mechanism.chooses();
+    let ranked = matches!(call.function, AggregateName::Median | AggregateName::Quantile);
     let summed =
         matches!(call.function, AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_));
     let costs = match clause.mechanism {

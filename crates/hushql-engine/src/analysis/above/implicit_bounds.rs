@@ -303,7 +303,7 @@ fn in_units(
     );
     let price = price(&half).or_else(|| price(&default?));
     let price = price.unwrap_or_else(|| "half of a share".to_owned());
-    let text = format!("{}, released at {price} in units of the bound found", clause.text);
+    let text = Finding::in_units_of_its_bound(&clause.text, &price);
     let finding = Some(Finding::InUnits { bound, squared });
     ReleaseClause { parameters: half, text, finding, ..clause.clone() }
 }

@@ -90,7 +90,7 @@ impl Session {
         let planned = paid.planned();
         let charges = planned.release().replayed_charges();
         let is_free = !paid.is_charged() && !charges.is_empty();
-        // What follows from declared bounds alone is no answer to who asks with found ones.
+        // A session that must declare its bounds asks another question with the same text.
         let is_usual = !self.declared_bounds;
         if !is_usual || !is_free || planned.proposal().is_some() || !planned.is_timeless() {
             return None;
