@@ -133,6 +133,6 @@ fn owners_are_warned_of_limits_that_promise_little() {
         assert!(run.status != 0 && run.err.contains(says), "{sql}: {}", run.err);
     }
     study.lab("ALTER TABLE visits SET ABOUT 5 PEOPLE").says(3, &["only the owner"]);
-    study.owner("ALTER TABLE visits DROP ABOUT").says(0, &["no longer stated"]);
+    study.owner("ALTER TABLE visits DROP ABOUT").says(0, &["no longer states"]);
     assert!(!limit("epsilon=1, delta=0.0001").contains("warning"));
 }
