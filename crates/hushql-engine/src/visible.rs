@@ -49,7 +49,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 }
 
 /// A text within an element or a quoted attribute of HTML or XML: nothing of it is markup. The
-/// caller spells out what controls a display first, by [`line`] or [`lines`].
+/// caller spells out what controls a display first, by [`line()`] or [`lines`].
 pub fn markup(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
