@@ -164,7 +164,9 @@ impl Difference {
         let column = |catalog: &Catalog| catalog.partition(&budget.name).map(|p| p.column.clone());
         let partition = column(wanted)
             .map(|column| format!("ALTER PRIVACY BUDGET {name} PARTITION BY {}", quoted(&column)));
-        let nothing = Spending { all: Elsewhere::from(Cost::default()), by: Vec::new() };
+        let none = Elsewhere::from(Cost::default());
+        let nothing =
+            Spending { all: none, by: Vec::new(), all_everywhere: none, by_everywhere: Vec::new() };
         let create = budget_statement(budget, slices, &nothing);
         let Some(known) = present.budget(&budget.name) else {
             self.statements.push(create);
@@ -257,7 +259,8 @@ fn slice_changes(budget: &str, wanted: &[Slice], present: &[Slice]) -> Vec<Strin
     first.into_iter().chain(last).collect()
 }
 
-/// True if these amounts, of everyone and of each analyst, are at least those.
+/// True if these amounts, of everyone and of each analyst, are at least those, whatever the cell of
+/// a person.
 fn covers(known: &Spending, wanted: &Spending) -> bool {
     let is_least = |known: Elsewhere, wanted: Elsewhere| {
         let tallies = known.tally.zip(wanted.tally);
@@ -267,10 +270,10 @@ fn covers(known: &Spending, wanted: &Spending) -> bool {
             })
     };
     let by = |analyst: &str| {
-        let known = known.by.iter().find(|(name, _)| name == analyst);
+        let known = known.by_everywhere.iter().find(|(name, _)| name == analyst);
         known.map(|(_, known)| *known)
     };
-    is_least(known.all, wanted.all)
+    is_least(known.all_everywhere, wanted.all)
         && wanted.by.iter().all(|(analyst, wanted)| {
             // An analyst who has no slice here yet is not known by amount.
             by(analyst).is_some_and(|known| is_least(known, *wanted))

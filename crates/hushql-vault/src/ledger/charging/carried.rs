@@ -13,9 +13,10 @@
 use hushql_privacy::privacy::{Cost, Notion, ParameterError, Tally};
 use rusqlite::Connection;
 
+use crate::catalog::cell::Partition;
 use crate::catalog::joins::join_unit_domains;
 use crate::catalog::name::check_name;
-use crate::catalog::store;
+use crate::catalog::{Catalog, cells, store};
 use crate::ledger::charging::moves::carry;
 use crate::ledger::error::Fault;
 use crate::ledger::records::analyst::{self, OWNER};
@@ -49,8 +50,9 @@ const MOST: i64 = 100_000;
 ///
 /// # Guarantee
 /// After `Ok`, charges on the table and on each of the other names permanently count for the people
-/// of all of them. The amount spent on them, by the analyst if one is named, is at least `least`,
-/// and is returned. Every budget shows its spent amount. No amount has fallen. If `least` has a
+/// of all of them. The amount spent on each of them, by the analyst if one is named, is at least
+/// `least`, whatever their cells, and the amount spent on the people of the dearest cell is
+/// returned. Every budget shows its spent amount. No amount has fallen. If `least` has a
 /// tally, then at least as many releases count, the most expensive has at least that ε, and no
 /// added release has a larger one.
 ///
@@ -79,8 +81,12 @@ pub(crate) fn raise(
     }
     let catalog = store::load(connection)?;
     let people = catalog.people(&unit_domain);
-    let EntrySum { cost, tally } = witness.sum_by(&people, is_meant)?;
-    let missing = missing(least, cost, tally)?;
+    let everywhere = witness.sum_everywhere(&catalog, &people, is_meant)?;
+    let catalog = match missing(least, everywhere)?.is_empty() {
+        true => catalog,
+        false => folded(connection, witness, &catalog, &unit_domain)?,
+    };
+    let missing = missing(least, witness.sum_everywhere(&catalog, &people, is_meant)?)?;
     if let Some(first) = missing.first() {
         let all = missing.iter().try_fold(Cost::zero(), |sum, cost| sum.plus(*cost))?;
         let all = if missing.len() == 1 { *first } else { all };
@@ -110,6 +116,24 @@ pub(crate) fn raise(
     Ok(witness.sum_by(&people, is_meant)?.cost)
 }
 
+/// Begins the cells of these people anew, so that what was charged to one of them counts for all:
+/// nobody knows which of them an amount from elsewhere was spent on. Returns the declarations
+/// afterwards.
+fn folded(
+    connection: &Connection,
+    witness: &Witness,
+    catalog: &Catalog,
+    unit_domain: &str,
+) -> Result<Catalog, Fault> {
+    for budget in catalog.budgets_of(unit_domain) {
+        if let Some(partition) = catalog.partition(&budget.name) {
+            let since = witness.mark().sequence;
+            cells::set(connection, &budget.name, &Partition { since, ..partition.clone() })?;
+        }
+    }
+    Ok(store::load(connection)?)
+}
+
 /// An amount divided by a number, rounded up; 0 if the number is 0.
 fn ceil_share(amount: i64, number: i64) -> i64 {
     let down = amount.checked_div(number).unwrap_or(0);
@@ -124,7 +148,8 @@ fn ceil_share(amount: i64, number: i64) -> i64 {
 /// entries and the largest ε are at least those of the tally, and no entry has a larger ε. An entry
 /// that stands for several releases elsewhere counts as one release of its ε: their composition is
 /// as private as one such release.
-fn missing(least: Elsewhere, cost: Cost, present: Tally) -> Result<Vec<Cost>, ParameterError> {
+fn missing(least: Elsewhere, present: EntrySum) -> Result<Vec<Cost>, ParameterError> {
+    let EntrySum { cost, tally: present } = present;
     let beyond = least.cost.beyond(cost);
     let Some(tally) = least.tally else { return Ok(beyond.into_iter().collect()) };
     let beyond_of = |notion| beyond.and_then(|cost| cost.within(notion));

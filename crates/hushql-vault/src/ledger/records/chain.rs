@@ -22,7 +22,7 @@ use hushql_privacy::sampler::QueryRng;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::catalog::store::{self, Fields, SealedRows};
-use crate::catalog::{Budget, Touched};
+use crate::catalog::{Budget, Catalog, Touched};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::checkpoint::{self, Checkpoint};
 use crate::ledger::records::sums::{CellOfPeople, EntrySum, Sums};
@@ -148,6 +148,25 @@ impl Witness {
         place: CellOfPeople<'_>,
     ) -> Result<EntrySum, Fault> {
         Ok(self.spent.at(unit_domains, is_meant, Some(place))?)
+    }
+
+    /// As [`Witness::sum_by`], without the entries for single cells of the present beginning of
+    /// this unit domain: what counts for every unit, whatever its cell. The same if its people have
+    /// no cells.
+    ///
+    /// # Errors
+    /// As [`Witness::sum_by`].
+    pub(crate) fn sum_everywhere(
+        &self,
+        catalog: &Catalog,
+        unit_domains: &BTreeSet<String>,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<EntrySum, Fault> {
+        let with_cells = |name: &String| Some((name.clone(), catalog.cells_of(name)?.since));
+        Ok(match unit_domains.iter().find_map(with_cells) {
+            Some((name, since)) => self.spent.everywhere(unit_domains, is_meant, (&name, since))?,
+            None => self.spent.at(unit_domains, is_meant, None)?,
+        })
     }
 
     /// The newest beginning of cells of a unit domain to which anything was charged.

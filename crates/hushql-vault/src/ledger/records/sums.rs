@@ -136,6 +136,43 @@ impl Sums {
         is_meant: impl Fn(&str) -> bool,
         place: Option<CellOfPeople<'_>>,
     ) -> Result<EntrySum, ParameterError> {
+        let own = |cells: &BTreeMap<&Cell, EntrySum>| {
+            place.and_then(|place| cells.get(place.cell).copied())
+        };
+        self.summed(
+            unit_domains,
+            is_meant,
+            place.map(|place| (place.unit_domain, place.since)),
+            own,
+        )
+    }
+
+    /// What these entries count for every unit at least, whatever its cell: all of them but those
+    /// for single cells of this unit domain with this beginning.
+    ///
+    /// # Guarantee
+    /// At most [`Sums::at`] for each cell of that beginning.
+    ///
+    /// # Errors
+    /// [`ParameterError::Overflow`].
+    pub(crate) fn everywhere(
+        &self,
+        unit_domains: &BTreeSet<String>,
+        is_meant: impl Fn(&str) -> bool,
+        beginning: (&str, i64),
+    ) -> Result<EntrySum, ParameterError> {
+        self.summed(unit_domains, is_meant, Some(beginning), |_| None)
+    }
+
+    /// The entries for all cells, those of the most expensive cell of each beginning, and, of the
+    /// beginning `known`, what `own` takes of its cells.
+    fn summed(
+        &self,
+        unit_domains: &BTreeSet<String>,
+        is_meant: impl Fn(&str) -> bool,
+        known: Option<(&str, i64)>,
+        own: impl Fn(&BTreeMap<&Cell, EntrySum>) -> Option<EntrySum>,
+    ) -> Result<EntrySum, ParameterError> {
         let is_asked = |(names, analyst): &SumOwner| {
             is_meant(analyst) && names.iter().any(|name| unit_domains.contains(name))
         };
@@ -152,15 +189,14 @@ impl Sums {
             }
         }
         for ((names, since), cells) in beginnings {
-            let here = place.filter(|place| {
-                place.since == since && matches!(names, [name] if name == place.unit_domain)
+            let is_known = known.is_some_and(|(unit_domain, beginning)| {
+                beginning == since && matches!(names, [name] if name == unit_domain)
             });
-            let most = || cells.values().copied().reduce(EntrySum::most);
-            let own = match here {
-                Some(place) => cells.get(place.cell).copied(),
-                None => most(),
+            let counted = match is_known {
+                true => own(&cells),
+                false => cells.values().copied().reduce(EntrySum::most),
             };
-            all = all.plus(own.unwrap_or_default())?;
+            all = all.plus(counted.unwrap_or_default())?;
         }
         Ok(all)
     }

@@ -669,3 +669,30 @@ fn racing_processes_spend_slices_and_cells() {
     assert_eq!(paid.values().sum::<i64>(), i64::try_from(vault.entries().unwrap().len()).unwrap());
     vault.verify().unwrap();
 }
+
+/// Nobody knows in which cell somebody is who lost something elsewhere, so it counts in each.
+#[test]
+fn what_was_spent_elsewhere_counts_in_every_cell() {
+    let vault = with(spend(5 * NANO, 0));
+    let elsewhere = |nano: i64| Cost::from_amounts(Some((nano, 0)), (0, 0));
+    let _ = vault.charge(&of(&vault, 4 * NANO, 0, &["Oslo"])).unwrap();
+    for _ in 0..2 {
+        vault.set_spent("adult", None, elsewhere(4 * NANO), &[]).unwrap();
+        // Those of Rome may have lost 4 elsewhere.
+        assert!(vault.charge(&of(&vault, NANO + 1, 0, &["Rome"])).is_err());
+        // What was charged to the dearest cell counts for all of them: nothing is missing.
+        assert_eq!(vault.entries().unwrap().len(), 1);
+    }
+    let _ = vault.charge(&of(&vault, NANO / 2, 0, &["Rome"])).unwrap();
+    // Less than what counts for everyone begins no new cells.
+    let before = vault.catalog().unwrap().cells_of("adult").map(|cells| cells.since);
+    vault.set_spent("adult", None, elsewhere(4 * NANO), &[]).unwrap();
+    assert_eq!(vault.catalog().unwrap().cells_of("adult").map(|cells| cells.since), before);
+    let _ = vault.charge(&of(&vault, NANO, 0, &["Oslo"])).unwrap();
+    assert!(vault.charge(&of(&vault, NANO, 0, &["Pisa"])).is_ok());
+    vault.set_spent("adult", None, elsewhere(5 * NANO), &[]).unwrap();
+    for region in REGIONS {
+        assert!(vault.charge(&of(&vault, 1, 0, &[region])).is_err(), "{region}");
+    }
+    vault.verify().unwrap();
+}

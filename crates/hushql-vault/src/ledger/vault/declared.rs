@@ -49,6 +49,10 @@ pub struct Spending {
     pub all: Elsewhere,
     /// By each analyst who has a slice of a budget of these people and has spent something.
     pub by: Vec<(String, Elsewhere)>,
+    /// What counts of `all` for every person, whatever the cell.
+    pub all_everywhere: Elsewhere,
+    /// What counts of `by` for every person, whatever the cell.
+    pub by_everywhere: Vec<(String, Elsewhere)>,
 }
 
 impl Vault {
@@ -251,21 +255,29 @@ impl Vault {
             };
             let spent_on = |names: &BTreeSet<String>| -> Result<Spending, Fault> {
                 let has_tally = counts(names);
+                let of = |EntrySum { cost, tally }| Elsewhere {
+                    cost,
+                    tally: has_tally.then_some(tally),
+                };
                 let spent = |is_meant: &dyn Fn(&str) -> bool| -> Result<Elsewhere, Fault> {
-                    let EntrySum { cost, tally } = witness.sum_by(names, is_meant)?;
-                    Ok(Elsewhere { cost, tally: has_tally.then_some(tally) })
+                    Ok(of(witness.sum_by(names, is_meant)?))
+                };
+                let everywhere = |is_meant: &dyn Fn(&str) -> bool| -> Result<Elsewhere, Fault> {
+                    Ok(of(witness.sum_everywhere(&catalog, names, is_meant)?))
                 };
                 let budgets = names.iter().flat_map(|name| catalog.budgets_of(name));
                 let slices = budgets.flat_map(|budget| catalog.slices(&budget.name));
                 let with_slices: BTreeSet<&String> = slices.map(|slice| &slice.analyst).collect();
-                let mut by = Vec::new();
+                let (mut by, mut by_everywhere) = (Vec::new(), Vec::new());
                 for analyst in witness.analysts_on(names) {
                     if with_slices.contains(&analyst) {
-                        let spent = spent(&|other| other == analyst)?;
-                        by.push((analyst, spent));
+                        let is_meant = |other: &str| other == analyst;
+                        by.push((analyst.clone(), spent(&is_meant)?));
+                        by_everywhere.push((analyst.clone(), everywhere(&is_meant)?));
                     }
                 }
-                Ok(Spending { all: spent(&|_| true)?, by })
+                let (all, all_everywhere) = (spent(&|_| true)?, everywhere(&|_| true)?);
+                Ok(Spending { all, by, all_everywhere, by_everywhere })
             };
             let mut budgets = Vec::new();
             for account in charge::accounts(connection, witness, &catalog)? {
