@@ -3,9 +3,10 @@
 //!
 //! In: an open vault. Out: findings, each with the statement or command that fixes it. The doctor
 //! looks at the permissions of files, and at their columns if the format describes these apart from
-//! rows. If a file in a folder lacks columns, it names the file. No finding depends on a value. The
-//! doctor proposes no bound, domain or MAX ROWS, because a proposal that follows from the rows
-//! could reveal one person's row.
+//! rows. If a file in a folder lacks columns, it names the file. It compares the bytes of public
+//! files with those of private ones. No other finding depends on a value. The doctor proposes no
+//! bound, domain or MAX ROWS, because a proposal that follows from the rows could reveal one
+//! person's row.
 //!
 //! ```text
 //! visits  the table is undeclared, so every query on it is refused   ALTER TABLE visits SUGGEST PRIVACY drafts what to declare
@@ -23,6 +24,7 @@ use crate::exec::source as files;
 use crate::instance::Inner;
 use crate::owner::declaration_script::{created, declarable};
 use crate::owner::grants;
+use crate::owner::reload;
 use crate::owner::suggest::names_key_of;
 use crate::owner::units::leads_as;
 use crate::sql_type::sql_type_of;
@@ -54,6 +56,9 @@ pub(crate) fn examine(inner: &Inner) -> Result<Vec<Finding>, Error> {
         declared(&mut findings, &catalog, table);
         file(&mut findings, inner, table);
         links(&mut findings, &catalog, table);
+        if let Some(why) = reload::shown_elsewhere(inner, &catalog, table) {
+            findings.add(&table.name, &why, &format!("DROP TABLE {}", quoted(&table.name)));
+        }
     }
     for [about, finding, remedy] in grants::findings(inner, &catalog)? {
         findings.add(&about, &finding, &remedy);

@@ -491,11 +491,12 @@ async fn refresh_rows(inner: &Inner, table: &str) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let entry = known(&catalog, table)?;
     let open = inner.open_files();
-    let mut unread = files::Unread::default();
-    let mut taken = String::new();
+    let newest = entry.source.version().map(|_| files::newest_version(entry)).transpose()?;
+    let newest = newest.unwrap_or_else(|| entry.clone());
+    reload::may_be_read_anew(inner, &catalog, &newest)?;
+    let (mut unread, mut taken) = (files::Unread::default(), String::new());
     match (&entry.source, entry.unit()) {
         (source @ Source::File { .. }, unit) if source.version().is_some() => {
-            let newest = files::newest_version(entry)?;
             if let Some(unit) = unit {
                 units::verified(inner, &open, &catalog, &newest, unit).await?;
             }
@@ -567,8 +568,7 @@ pub(crate) fn requested_amount(add: &LimitClause) -> Result<Spend, Error> {
 
 /// What the owner is told about the limit of a budget.
 pub(crate) fn limit_warnings(inner: &Inner, budget: &Budget) -> Result<String, Error> {
-    let catalog = inner.vault.catalog()?;
-    Ok(warnings(&catalog, budget))
+    Ok(warnings(&*inner.vault.catalog()?, budget))
 }
 
 /// Refuses to register rows for a known table if another table declares the same rows differently.

@@ -10,8 +10,9 @@
 use std::sync::PoisonError;
 
 use crate::catalog::cell::Partition;
-use crate::catalog::{Catalog, Source, Table, Unit, quoted};
+use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
 use crate::dialect::UnitClause;
+use crate::error::Error;
 use crate::instance::Inner;
 use crate::owner::twins;
 
@@ -43,6 +44,36 @@ pub(super) fn other_people(inner: &Inner, catalog: &Catalog, table: &Table) -> V
     let mut others = twins::other_people(&providers, catalog, table);
     others.retain(|other| catalog.table(other).and_then(location) == location(table));
     others
+}
+
+/// Refuses to take the present rows of a table if they are those of another table that is declared
+/// otherwise: a public table that has come to hold private rows, or people who would have two
+/// budgets.
+///
+/// # Errors
+/// As for the declaration of such a table.
+pub(super) fn may_be_read_anew(
+    inner: &Inner,
+    catalog: &Catalog,
+    table: &Table,
+) -> Result<(), Error> {
+    let others = other_people(inner, catalog, table);
+    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+    match &table.privacy {
+        Privacy::Private(unit) => twins::may_be_private(&providers, catalog, table, unit, &others),
+        Privacy::Public => twins::may_be_public(&providers, catalog, table),
+        Privacy::Undeclared => Ok(()),
+    }
+}
+
+/// Why a public table could not be declared so now: its rows are private under another name. Files
+/// change after they were declared.
+pub(super) fn shown_elsewhere(inner: &Inner, catalog: &Catalog, table: &Table) -> Option<String> {
+    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+    if !table.is_public() {
+        return None;
+    }
+    twins::may_be_public(&providers, catalog, table).err().map(|error| error.message())
 }
 
 /// What stays, and what ended with the earlier rows.
