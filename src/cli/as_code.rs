@@ -46,6 +46,10 @@ pub(super) async fn apply(
         number => format!("{number} statements"),
     };
     printer.note(&match (plan.is_nothing(), is_plan) {
+        (true, _) if !only_here.is_empty() => {
+            "nothing to do: the vault has all that the file says, and what is named above"
+                .to_owned()
+        }
         (true, _) => "nothing to do: the vault is as the file says".to_owned(),
         (false, true) => format!("{number} to run: hushql apply without --plan runs them"),
         (false, false) => format!("{number} carried out"),

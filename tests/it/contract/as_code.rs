@@ -11,7 +11,16 @@ fn apply(study: &Study, vault: &str, file: &str, more: &[&str]) -> Run {
 #[test]
 fn apply_is_the_inverse_of_dump() {
     let study = study();
+    study
+        .owner(
+            "CREATE ROLE clinic NOLOGIN; CREATE ROLE eve;
+             GRANT SELECT ON people TO clinic; GRANT SELECT ON people, wards TO eve;
+             GRANT USAGE ON ALL BUDGETS TO clinic; GRANT clinic TO eve; SET GRANTS REQUIRED",
+        )
+        .says(0, &[]);
     let script = dump(&study, "study.db");
+    // A grant of one table to one role reads like one of a release table.
+    assert!(script.contains("GRANT SELECT ON people TO clinic"), "{script}");
     study.write("dump.sql", &script);
     apply(&study, "study.db", "dump.sql", &["--plan"]).says(0, &["nothing to do"]);
     study.run(&["init", "other.db"]).says(0, &[]);
@@ -188,12 +197,11 @@ fn a_budget_needs_two_hands() {
     let ask = "REQUEST PRIVACY BUDGET study ADD (epsilon=1) REASON 'the second year'";
     let told = study.lab(ask);
     told.says(0, &["ε = 1 more for budget study; the owner decides"]);
-    let digits: String = told
-        .err
-        .chars()
-        .skip_while(|c| !c.is_ascii_digit())
-        .take_while(char::is_ascii_digit)
-        .collect();
+    let number = |told: &str| -> String {
+        let from = told.chars().skip_while(|c| !c.is_ascii_digit());
+        from.take_while(char::is_ascii_digit).collect()
+    };
+    let digits = number(&told.err);
     eve("REQUEST PRIVACY BUDGET study ADD (epsilon=2) REASON 'a secret of eve'").says(0, &[]);
     // Each sees the own requests, the owner all.
     for sql in ["SHOW PRIVACY REQUESTS", "SHOW PRIVACY HISTORY"] {
@@ -223,7 +231,112 @@ fn a_budget_needs_two_hands() {
     }
     study.owner(ask).says(3, &["the owner raises a limit"]);
     study.owner("DENY REQUEST 999").says(1, &["there is no request 999"]);
+    // A budget of the same name is another one.
+    let open = eve("REQUEST PRIVACY BUDGET study ADD (epsilon=2) REASON 'for the old one'").err;
+    let digits = number(&open);
+    study
+        .owner(
+            "DROP PRIVACY BUDGET study; CREATE PRIVACY BUDGET study FOR visits LIMIT (epsilon=7)",
+        )
+        .says(0, &[]);
+    let said = study.owner(&format!("APPROVE REQUEST {digits}"));
+    said.says(1, &["decided already"]);
+    assert!(study.owner("SHOW PRIVACY REQUESTS").out.contains("the budget was dropped"), "open");
     // A dropped role leaves no request open, and a new one of its name sees none.
     study.owner("DROP ROLE lab").says(0, &[]);
     assert!(!study.lab("SHOW PRIVACY REQUESTS").out.contains("the second year"), "inherited");
+}
+
+/// Who takes something away in the file would believe that it is gone.
+#[test]
+fn a_file_of_declarations_takes_nothing_away() {
+    let study = small();
+    study.owner("CREATE ROLE eve; GRANT SELECT ON visits TO eve").says(0, &[]);
+    for line in [
+        "REVOKE SELECT ON visits FROM eve",
+        "REVOKE USAGE ON BUDGET study FROM eve",
+        "DROP ROLE IF EXISTS eve",
+        "DROP VIEW IF EXISTS dear",
+        "DROP TABLE IF EXISTS visits",
+        "DROP PRIVACY BUDGET IF EXISTS study",
+        "SET GRANTS NOT REQUIRED",
+    ] {
+        study.write("less.sql", &format!("{FIRST};\n{line}"));
+        let run = apply(&study, "study.db", "less.sql", &["--plan"]);
+        run.says(1, &["takes nothing away", &format!("--owner -c \"{line}\"")]);
+    }
+    study.write("first.sql", FIRST);
+    let run = apply(&study, "study.db", "first.sql", &[]);
+    run.says(
+        0,
+        &["only in the vault, and stays", "all that the file says, and what is named above"],
+    );
+}
+
+/// What the owner says of people is in a dump; what files have come to hold since is not.
+#[test]
+fn a_dump_says_nothing_that_the_owner_did_not_say() {
+    let study = Study::new();
+    let rows = "id,age\n1,30\n2,41\n";
+    for name in ["first", "second", "third"] {
+        study.write(
+            &format!("{name}.csv"),
+            rows.replace("30", if name == "third" { "31" } else { "30" }),
+        );
+        study
+            .owner(&format!("CREATE EXTERNAL TABLE {name} STORED AS CSV LOCATION '{name}.csv'"))
+            .says(0, &[]);
+    }
+    study
+        .owner(
+            "ALTER TABLE first SET PRIVACY UNIT (id) UNIQUE; ALTER TABLE third SET PRIVACY UNIT (id) UNIQUE;
+             ALTER TABLE second SET PRIVACY UNIT (id) UNIQUE OTHER PEOPLE THAN first",
+        )
+        .says(0, &[]);
+    assert!(dump(&study, "study.db").contains("OTHER PEOPLE THAN first"));
+    study.write("third.csv", rows);
+    let dumped = dump(&study, "study.db");
+    assert_eq!(dumped.matches("OTHER PEOPLE THAN").count(), 1, "{dumped}");
+}
+
+/// What was declared of one file is not taken for what another file holds: its people would have
+/// two budgets, or be shown to anyone.
+#[test]
+fn no_table_comes_to_hold_the_rows_of_another_one() {
+    let study = Study::new();
+    let people = "id,age\n1,30\n2,41\n3,52\n";
+    study.write("people.csv", people);
+    study.write("others.csv", "id,age\n7,30\n8,41\n");
+    study.write("towns.csv", "id,age\n0,1\n");
+    study
+        .owner(
+            "CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv';
+             CREATE EXTERNAL TABLE others STORED AS CSV LOCATION 'others.csv';
+             CREATE EXTERNAL TABLE towns STORED AS CSV LOCATION 'towns.csv';
+             ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE; ALTER TABLE others SET PRIVACY UNIT (id) UNIQUE;
+             ALTER TABLE towns SET PUBLIC",
+        )
+        .says(0, &[]);
+    for again in ["REFRESH", "RELOAD"] {
+        study.owner(&format!("ALTER TABLE others {again}; ALTER TABLE towns {again}")).says(0, &[]);
+    }
+    study.write("others.csv", people);
+    study.write("towns.csv", people);
+    for again in ["REFRESH", "RELOAD"] {
+        let run = study.owner(&format!("ALTER TABLE others {again}"));
+        run.says(1, &["towns is public, so anyone can read"]);
+        let run = study.owner(&format!("ALTER TABLE towns {again}"));
+        run.says(1, &["is private, so its rows cannot be public"]);
+    }
+    let doctor = study.run(&["doctor", "study.db", "--format", "csv"]);
+    doctor.says(0, &[]);
+    assert!(doctor.out.contains("is private, so its rows cannot be public"), "{}", doctor.out);
+    study.owner("DROP TABLE towns").says(0, &[]);
+    for again in ["REFRESH", "RELOAD"] {
+        let run = study.owner(&format!("ALTER TABLE others {again}"));
+        run.says(1, &["the same people would have two budgets", "OTHER PEOPLE THAN people"]);
+    }
+    // What the owner declares to be about other people is.
+    study.write("others.csv", "id,age\n7,30\n8,41\n");
+    study.owner("ALTER TABLE others REFRESH").says(0, &[]);
 }

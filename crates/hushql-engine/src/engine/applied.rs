@@ -11,7 +11,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::dialect::{Declaration, Statement, parse, split};
+use crate::dialect::{
+    Declaration, GrantClause, GrantObjects, ReleaseTableChange, Statement, parse, split,
+};
 use crate::engine::Engine;
 use crate::engine::builder::EngineBuilder;
 use crate::engine::output::Output;
@@ -19,6 +21,8 @@ use crate::engine::owner_session::Owner;
 use crate::error::Error;
 use crate::owner as declare;
 use crate::owner::difference::difference;
+use crate::owner::grants::REQUIRED;
+use crate::visible;
 
 /// What a script changes in a vault.
 #[derive(Clone, PartialEq, Eq)]
@@ -79,8 +83,13 @@ impl Owner {
                 statements.push(without_password(text));
             }
         }
-        to_run.extend(found.grants.iter().cloned());
-        statements.extend(found.grants);
+        // What is new must not be there for everyone before it is granted to some.
+        let (required, given): (Vec<String>, Vec<String>) =
+            found.grants.into_iter().partition(|grant| grant == REQUIRED);
+        for run in [&mut to_run, &mut statements] {
+            run.splice(0..0, required.iter().cloned());
+            run.extend(given.iter().cloned());
+        }
         Ok(ApplyPlan { statements, only_here: found.only_here, to_run })
     }
 
@@ -114,36 +123,50 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
     for statement in split(script)? {
         let (line, _) = statement.place();
         let at = |error: Error| Error::catalog(format!("line {line} of the script: {error}"));
-        let Statement::Declare(declaration) = parse(statement.text()).map_err(|e| at(e.into()))?
-        else {
-            return Err(at(Error::catalog(
-                "a file of declarations has nothing else: run it with hushql VAULT --owner -f FILE",
-            )));
+        let declaration = match parse(statement.text()).map_err(|e| at(e.into()))? {
+            Statement::Declare(declaration) => declaration,
+            // A grant on one table could be one on a release table, of which an empty vault has
+            // none.
+            Statement::ReleaseTable(ReleaseTableChange::Grant { name, analyst, may }) => {
+                let objects = GrantObjects::Tables(vec![name]);
+                Box::new(Declaration::Grant(GrantClause { objects, roles: vec![analyst], may }))
+            }
+            _ => {
+                return Err(at(Error::catalog(
+                    "a file of declarations has nothing else: run it with hushql VAULT --owner -f FILE",
+                )));
+            }
         };
         match declaration.as_ref() {
             Declaration::CreateRole { name, .. } | Declaration::AlterRole { name, .. } => {
                 roles.entry(name.clone()).or_default().push(statement.text().to_owned());
-            }
-            Declaration::DropRole { name, .. } => {
-                roles.remove(name);
             }
             Declaration::Refresh { table } | Declaration::Reload { table } => {
                 return Err(at(Error::catalog(format!(
                     "a file of declarations says how a vault is, and reloads nothing: leave this line out, and write hushql reload VAULT {table} after each load"
                 ))));
             }
+            Declaration::DropTable { .. }
+            | Declaration::DropView { .. }
+            | Declaration::DropUnit { .. }
+            | Declaration::DropDomain { .. }
+            | Declaration::DropBudget { .. }
+            | Declaration::DropRole { .. }
+            | Declaration::Grant(GrantClause { may: false, .. })
+            | Declaration::SetGrants { are_required: false } => {
+                return Err(at(Error::catalog(format!(
+                    "a file of declarations says how a vault is, and takes nothing away: leave this line out, and run it once: hushql VAULT --owner -c \"{}\"",
+                    visible::line(statement.text())
+                ))));
+            }
             // What these declare is compared. A new variant needs a comparison in `difference`.
             Declaration::CreateTable { .. }
-            | Declaration::DropTable { .. }
             | Declaration::CreateView { .. }
-            | Declaration::DropView { .. }
             | Declaration::SetUnit { .. }
             | Declaration::SetPublic { .. }
             | Declaration::SetStrict { .. }
             | Declaration::SetAbout { .. }
-            | Declaration::DropUnit { .. }
             | Declaration::SetDomain { .. }
-            | Declaration::DropDomain { .. }
             | Declaration::SetSpent { .. }
             | Declaration::CreateBudget { .. }
             | Declaration::CreatePartitioned { .. }
@@ -153,7 +176,6 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
             | Declaration::SetReplay { .. }
             | Declaration::AlterBudget { .. }
             | Declaration::SetExport { .. }
-            | Declaration::DropBudget { .. }
             | Declaration::Grant(_)
             | Declaration::SetGrants { .. } => {}
         }

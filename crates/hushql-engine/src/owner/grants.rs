@@ -139,6 +139,9 @@ fn way(catalog: &Catalog, table: &str) -> Vec<Granted> {
     catalog.way_of(table).map(|name| Granted::Table(name.to_owned())).collect()
 }
 
+/// The statement after which only what is granted exists for analysts.
+pub(crate) const REQUIRED: &str = "SET GRANTS REQUIRED";
+
 /// The statements that give all grants of a vault, and require them if they are required. Roles,
 /// tables and budgets must exist before.
 pub(super) fn statements(catalog: &Catalog) -> Vec<String> {
@@ -146,7 +149,7 @@ pub(super) fn statements(catalog: &Catalog) -> Vec<String> {
     let given = grants
         .given()
         .map(|(role, granted)| format!("GRANT {granted} TO {}", quoted_analyst(role)));
-    let required = grants.is_required().then(|| "SET GRANTS REQUIRED".to_owned());
+    let required = grants.is_required().then(|| REQUIRED.to_owned());
     given.chain(required).collect()
 }
 
