@@ -136,3 +136,22 @@ fn owners_are_warned_of_limits_that_promise_little() {
     study.owner("ALTER TABLE visits DROP ABOUT").says(0, &["no longer states"]);
     assert!(!limit("epsilon=1, delta=0.0001").contains("warning"));
 }
+
+/// A budget outlives the privacy of its table; then it promises nothing.
+#[test]
+fn nothing_is_promised_about_rows_that_are_public() {
+    let study = study();
+    for (declare, says) in [
+        ("ALTER TABLE visits SET PUBLIC", "visits is public, so anyone may see its rows"),
+        ("ALTER TABLE visits DROP PRIVACY UNIT", "nobody has declared who is protected in visits"),
+    ] {
+        study.owner(declare).says(0, &[]);
+        for told in [statement(&study, "lab", "a <b>"), study.run(&["report", "study.db"]).out] {
+            assert!(told.contains(&format!("Nothing is promised: {says}")), "{told}");
+            assert!(!told.contains("at most"), "{told}");
+        }
+        study
+            .run(&["report", "study.db", "--registry"])
+            .says(1, &["has nothing to register", says]);
+    }
+}

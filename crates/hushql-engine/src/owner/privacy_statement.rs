@@ -12,7 +12,7 @@
 use num_traits::Zero;
 
 use crate::catalog::describe::limit_text;
-use crate::catalog::{Catalog, CatalogError, Unit};
+use crate::catalog::{Catalog, CatalogError, Privacy, Table, Unit};
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::ledger::{BudgetState, OWNER};
@@ -34,6 +34,8 @@ pub(crate) struct PrivacyStatement {
     pub(crate) protected: String,
     /// What the promise is about, and what it is not, each with a heading.
     pub(crate) sentences: Vec<(&'static str, String)>,
+    /// Whether anything is promised: the table of the budget may have become public.
+    pub(crate) is_promised: bool,
 }
 
 /// The statement of a budget for a reader.
@@ -59,7 +61,11 @@ pub(crate) fn statement(
     counted.atto_delta = counted.atto_delta.max(state.spent.atto_delta);
     let (most, spent) = (promise(&state.budget, counted), promise(&state.budget, state.spent));
     let (Some(most), Some(spent)) = (most, spent) else { return Err(Error::Internal) };
-    let is_row = matches!(table.unit(), Some(Unit::Row) | None);
+    if let Some(why) = unprotected(table) {
+        let sentences = vec![("not protected", why.clone())];
+        return Ok(PrivacyStatement { state, most, protected: why, sentences, is_promised: false });
+    }
+    let is_row = matches!(table.unit(), Some(Unit::Row));
     let protected = protected(&catalog, &state);
     let mut sentences = vec![("protected", protected.clone())];
     sentences.push(("protected", "What is protected is whether these rows are in the data at all, and everything that they say.".to_owned()));
@@ -68,7 +74,21 @@ pub(crate) fn statement(
     sentences.push(("spent so far", spent_so_far(&state, &spent, reader)));
     sentences.extend(PRIORS.map(|prior| ("conclusion", conclusion(prior, &most, is_row))));
     sentences.extend(not_covered(&catalog, &state, reader).map(|text| ("not covered", text)));
-    Ok(PrivacyStatement { state, most, protected, sentences })
+    Ok(PrivacyStatement { state, most, protected, sentences, is_promised: true })
+}
+
+/// Why a budget protects nobody: its table is not private.
+fn unprotected(table: &Table) -> Option<String> {
+    let name = &table.name;
+    match table.privacy {
+        Privacy::Private(_) => None,
+        Privacy::Public => Some(format!(
+            "Nothing is promised: {name} is public, so anyone may see its rows as they are."
+        )),
+        Privacy::Undeclared => Some(format!(
+            "Nothing is promised: nobody has declared who is protected in {name}, and no question about it is answered."
+        )),
+    }
 }
 
 /// The privacy unit, in words.

@@ -13,7 +13,7 @@ use num_traits::Zero;
 use serde_json::{Map, Number, Value, json};
 
 use crate::catalog::describe::limit_text;
-use crate::catalog::{Catalog, Source};
+use crate::catalog::{Catalog, Source, quoted};
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::owner::privacy_statement::PrivacyStatement;
@@ -22,8 +22,15 @@ use crate::privacy::Notion;
 /// The record of a budget, as JSON in several lines.
 ///
 /// # Errors
-/// [`Error::Ledger`] when the vault cannot be read.
+/// [`Error::Catalog`] if nothing is promised, and [`Error::Ledger`] when the vault cannot be read.
 pub(crate) fn record(inner: &Inner, statement: &PrivacyStatement) -> Result<String, Error> {
+    if !statement.is_promised {
+        let budget = quoted(&statement.state.budget.name);
+        return Err(Error::catalog(format!(
+            "budget {budget} has nothing to register. {} Write ALTER TABLE … SET PRIVACY UNIT …, or DROP PRIVACY BUDGET {budget}",
+            statement.protected
+        )));
+    }
     let catalog = inner.vault.catalog()?;
     let state = &statement.state;
     let (name, limit) = (&state.budget.name, limit_text(&state.budget));
