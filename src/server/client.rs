@@ -177,10 +177,7 @@ impl Desk {
     /// Forgets portals, cursors and prepared queries if a table, view or budget no longer exists
     /// for the session: they hold rows and columns from before.
     fn forget_what_is_gone(&mut self) -> Result<(), Error> {
-        if self.portals.is_empty() && self.statements.is_empty() {
-            self.sight = None;
-            return Ok(());
-        }
+        // Also if nothing is held yet: what this message opens holds rows of this sight.
         let sight = self.session.sight()?;
         if self.sight.as_ref().is_some_and(|earlier| !sight.has_all_of(earlier)) {
             self.portals.clear();

@@ -5,7 +5,7 @@
 //! cancels, and when the password of a log-in is checked. Nothing here depends on rows.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -105,12 +105,14 @@ impl Guest {
     }
 }
 
-/// The network of an address: one IPv6 network has very many addresses.
+/// The network of an address: one IPv6 network has very many addresses, and whoever is on this
+/// machine has all of 127.0.0.0/8.
 fn network(address: IpAddr) -> IpAddr {
     match address {
+        IpAddr::V4(four) if four.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V4(_) => address,
         IpAddr::V6(six) => match six.to_ipv4_mapped() {
-            Some(four) => IpAddr::V4(four),
+            Some(four) => network(IpAddr::V4(four)),
             None => IpAddr::V6((u128::from(six) >> 64 << 64).into()),
         },
     }

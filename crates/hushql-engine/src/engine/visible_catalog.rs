@@ -95,8 +95,9 @@ impl Engine {
 }
 
 impl Session {
-    /// The names of all tables, views and budgets that exist for this session now. A program that
-    /// keeps rows for a session compares it with the sight at which they were read.
+    /// The names of all tables, views and budgets that exist for this session now, and which tables
+    /// are public. A program that keeps rows for a session compares it with the sight at which they
+    /// were read.
     ///
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
@@ -105,7 +106,10 @@ impl Session {
         let tables = catalog.tables().map(|table| ("table", table.name.clone()));
         let views = catalog.views().map(|view| ("view", view.name.clone()));
         let budgets = catalog.budgets().map(|budget| ("budget", budget.name.clone()));
-        Ok(SessionSight(tables.chain(views).chain(budgets).collect()))
+        // Rows of a table that was public are not shown once it is not.
+        let public = catalog.tables().filter(|table| table.is_public());
+        let public = public.map(|table| ("public table", table.name.clone()));
+        Ok(SessionSight(tables.chain(views).chain(budgets).chain(public).collect()))
     }
 }
 

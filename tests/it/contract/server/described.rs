@@ -463,6 +463,24 @@ fn a_revoke_reaches_open_connections() {
     assert_eq!(spent(), before);
 }
 
+/// Nothing was held before it, so there was nothing to compare with.
+#[test]
+fn the_first_cursor_of_a_connection_ends_with_its_grant() {
+    let served = visits();
+    served
+        .study
+        .owner(
+            "GRANT SELECT ON ALL TABLES TO lab; GRANT USAGE ON ALL BUDGETS TO lab; SET GRANTS REQUIRED",
+        )
+        .says(0, &["grants are required"]);
+    let mut lab = served.lab();
+    let sql = "SELECT ward, LAPLACE(eps=1) COUNT(*) AS n FROM visits GROUP BY ward ORDER BY ward";
+    let opened = lab.query(&format!("DECLARE c SCROLL CURSOR WITH HOLD FOR {sql}"));
+    assert_eq!(opened.tags(), ["DECLARE CURSOR"]);
+    served.study.owner("REVOKE SELECT ON visits FROM lab").says(0, &[]);
+    assert_eq!(error_code(&lab.query("FETCH ALL FROM c")).as_deref(), Some("34000"));
+}
+
 /// A vault that is served before it has roles and charges begins with grants that are required; one
 /// with a role keeps its rule.
 #[test]
