@@ -418,3 +418,98 @@ async fn owners_see_all_grants_and_what_they_lack() {
     assert!(history.contains("role eve: SELECT ON visits granted"), "{history}");
     assert!(!done(&lab, "SHOW PRIVACY HISTORY").await.contains("role"));
 }
+
+/// What `lab` is told, without times, which pass, and without drawn numbers.
+async fn told(engine: &Engine) -> Vec<String> {
+    let lab = session(engine, "lab");
+    let mut told = Vec::new();
+    for sql in LISTS.into_iter().chain(["SHOW PRIVACY REQUESTS"]) {
+        let said = done(&lab, sql).await;
+        let cells = said.lines().map(|line| {
+            let cells = line
+                .split('|')
+                .map(str::trim)
+                .filter(|cell| !cell.contains(':') || !cell.starts_with("20"));
+            cells.collect::<Vec<_>>().join("|")
+        });
+        told.push(format!("{sql}: {}", cells.collect::<Vec<_>>().join("\n")));
+    }
+    told
+}
+
+/// Two vaults that differ in what is hidden from a role look the same to it: its history, the
+/// numbers of charges and requests, and who else spends.
+#[tokio::test]
+async fn what_is_hidden_leaves_no_trace_in_numbers_and_history() {
+    let mut outcomes = Vec::new();
+    for has_hidden in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = engine(folder.path()).await;
+        let owner = engine.owner();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("notes.csv"), "person,note\n1,a\n2,b\n").unwrap();
+        let notes =
+            format!("CREATE EXTERNAL TABLE notes STORED AS CSV LOCATION '{}'", at("notes.csv"));
+        let others =
+            format!("CREATE EXTERNAL TABLE others STORED AS CSV LOCATION '{}'", at("people.csv"));
+        done(&owner, &notes).await;
+        if has_hidden {
+            for sql in [
+                others.as_str(),
+                "ALTER TABLE others SET PRIVACY UNIT (id) UNIQUE OTHER PEOPLE THAN people",
+                "ALTER TABLE notes SET PRIVACY UNIT VIA (person) REFERENCES others(id) MAX ROWS 9",
+                "CREATE PRIVACY BUDGET later FOR hidden LIMIT (epsilon=7)",
+                "ALTER PRIVACY BUDGET later ADD SLICE eve LIMIT (epsilon=2)",
+                "DROP PRIVACY BUDGET later",
+                "CREATE VIEW both AS SELECT x FROM hidden",
+                "DROP VIEW both",
+                "GRANT SELECT ON hidden TO eve",
+                "GRANT USAGE ON BUDGET masked TO eve",
+            ] {
+                done(&owner, sql).await;
+            }
+            for k in 1..5 {
+                let asked = format!("SELECT LAPLACE(eps=0.{k}) COUNT(*) AS n FROM hidden");
+                done(&session(&engine, "eve"), &asked).await;
+            }
+            done(
+                &session(&engine, "eve"),
+                "REQUEST PRIVACY BUDGET masked ADD (epsilon=1) REASON 'more'",
+            )
+            .await;
+        }
+        for sql in [
+            "ALTER TABLE notes SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 9",
+            "CREATE PRIVACY BUDGET later FOR people LIMIT (epsilon=20)",
+            "CREATE VIEW both AS SELECT id FROM people",
+            "GRANT SELECT ON notes TO lab",
+            "GRANT USAGE ON BUDGET later TO lab, eve",
+            "GRANT SELECT ON people TO eve",
+            "GRANT USAGE ON BUDGET main TO eve",
+        ] {
+            done(&owner, sql).await;
+        }
+        let count = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people";
+        done(&session(&engine, "eve"), count).await;
+        let lab = session(&engine, "lab");
+        let mut told = vec![lab.explain(count).unwrap().to_string()];
+        let answer = lab.query(count).await.unwrap();
+        told.push(answer.receipt().unwrap().to_string());
+        assert!(told[1].contains("replayed: another analyst paid for it"), "{}", told[1]);
+        done(&lab, "CREATE RELEASE TABLE mine AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people")
+            .await;
+        done(&lab, "SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM people").await;
+        told.push(done(&lab, "REQUEST PRIVACY BUDGET main ADD (epsilon=1) REASON 'more'").await);
+        assert!(told[2].contains("request 1:"), "{}", told[2]);
+        told.extend(self::told(&engine).await);
+        outcomes.push(told);
+    }
+    let (without, with) = (&outcomes[0], &outcomes[1]);
+    for (without, with) in without.iter().zip(with) {
+        assert_eq!(without, with);
+    }
+    let names_eve =
+        |told: &&String| told.split(|c: char| !c.is_alphanumeric()).any(|word| word == "eve");
+    let named: Vec<&String> = without.iter().filter(names_eve).collect();
+    assert!(named.is_empty(), "{named:#?}");
+}

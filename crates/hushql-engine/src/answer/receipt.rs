@@ -32,24 +32,33 @@ pub struct Receipt {
     pub cells: Vec<String>,
     /// The number of the charge in the ledger, as `hushql.ledger` shows it to the analyst. For a
     /// replayed answer, the number of the charge that paid for it. 0 if the number would have to be
-    /// read from the ledger, and the vault could not be read after the charge.
+    /// read from the ledger, and the vault could not be read after the charge, or if another
+    /// analyst paid and readers are kept apart.
     pub sequence: i64,
     /// The number of the charge in the whole ledger.
     pub(crate) charge: i64,
     /// True if the answer was paid for before, and is replayed.
     pub is_replayed: bool,
     /// The numbers of the charges that paid for replayed draws, each once, in order. An answer that
-    /// is drawn in part has them, too.
+    /// is drawn in part has them, too. 0 stands for charges of others, where readers are kept
+    /// apart.
     pub replayed: Vec<i64>,
 }
 
 /// Charges by their numbers, in words. `None` if there are none.
 pub(crate) fn charges_text(charges: &[i64]) -> Option<String> {
-    let numbers: Vec<String> = charges.iter().map(i64::to_string).collect();
-    match numbers.as_slice() {
+    // The reader does not see the numbers of others.
+    let (others, own): (Vec<i64>, Vec<i64>) = charges.iter().partition(|charge| **charge == 0);
+    let numbers: Vec<String> = own.iter().map(i64::to_string).collect();
+    let own = match numbers.as_slice() {
         [] => None,
         [one] => Some(format!("charge {one}")),
         several => Some(format!("charges {}", several.join(", "))),
+    };
+    match (own, others.is_empty()) {
+        (own, true) => own,
+        (None, false) => Some("another analyst".to_owned()),
+        (Some(own), false) => Some(format!("{own} and another analyst")),
     }
 }
 

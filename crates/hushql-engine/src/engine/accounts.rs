@@ -51,12 +51,13 @@ pub(super) fn budgets(vault: &Vault, name: Option<&str>, reader: &str) -> Result
     ])
 }
 
-/// The spending of all budgets or one of them, by analyst or by time.
+/// The spending of all budgets or one of them, by analyst or by time. A reader who is kept apart
+/// sees the sum of all others, and not who they are.
 pub(super) fn spending(
     vault: &Vault,
     name: Option<&str>,
     by: SpendingBy,
-    reader: &str,
+    (reader, is_apart): (&str, bool),
 ) -> Result<Answer, Error> {
     let states = states(vault, name, reader)?;
     if by == SpendingBy::Cell {
@@ -65,7 +66,7 @@ pub(super) fn spending(
     let spent = vault.spent_by_day(&states, reader)?;
     match by {
         SpendingBy::Cell => Err(Error::Internal),
-        SpendingBy::Analyst => by_analyst(&states, &spent),
+        SpendingBy::Analyst => by_analyst(&states, &spent, is_apart.then_some(reader)),
         SpendingBy::Day => by_time(
             &spent,
             |day| day,
@@ -159,14 +160,23 @@ fn month_text(month: i64) -> String {
 }
 
 /// The spending of each slice, of everyone else, and of each analyst without a slice.
-fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> {
+fn by_analyst(
+    states: &[BudgetState],
+    spent: &[Spent],
+    apart: Option<&str>,
+) -> Result<Answer, Error> {
+    let everyone_else = SliceOf::EveryoneElse.to_string();
     let mut rows: Vec<[String; 6]> = Vec::new();
     for state in states {
         let budget = &state.budget.name;
         let mut sums: BTreeMap<&str, AmountSum> = BTreeMap::new();
         for one in spent.iter().filter(|one| one.budget == *budget) {
-            let sum = plus(sums.get(one.analyst.as_str()).copied().flatten(), one)?;
-            sums.insert(&one.analyst, sum);
+            let analyst = match apart {
+                Some(reader) if reader != one.analyst => everyone_else.as_str(),
+                Some(_) | None => one.analyst.as_str(),
+            };
+            let sum = plus(sums.get(analyst).copied().flatten(), one)?;
+            sums.insert(analyst, sum);
         }
         for SliceState { of, limit, spent, left, .. } in &state.slices {
             let charges = match of {
@@ -183,6 +193,11 @@ fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> 
                 left.neat_down().to_string(),
                 charges.to_string(),
             ]);
+        }
+        // Their row is there already, with the limit.
+        let has_rest = state.slices.iter().any(|slice| slice.of == SliceOf::EveryoneElse);
+        if has_rest && apart.is_some() {
+            sums.remove(everyone_else.as_str());
         }
         for (analyst, sum) in sums {
             let Some((spend, charges)) = sum else { continue };

@@ -228,6 +228,32 @@ impl AnswerFile {
             .and_then(|contents| target.write(&contents, CopyFormat::Parquet));
         session.told(written.map_err(|error| unwritten(&path, "", error)))
     }
+
+    /// The bytes of a Parquet file that holds an answer, with the receipt in its metadata, for
+    /// programs that send files on. With `errors`, each column with a ± is followed by a column of
+    /// its errors, as by `COPY … TO … OPTIONS ('errors' 'true')`.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.owner();
+    /// let answer = session.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult").await?;
+    /// assert!(hushql::AnswerFile::parquet_bytes(&answer, true)?.starts_with(b"PAR1"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] if Parquet lacks the type of a column, or if a column has the name that
+    /// the errors of another one would have.
+    pub fn parquet_bytes(answer: &Answer, errors: bool) -> Result<Vec<u8>, Error> {
+        fits(CopyFormat::Parquet, &answer.schema())?;
+        if errors {
+            error_names_are_free(&answer.schema())?;
+        }
+        let written =
+            contents(answer, errors).and_then(|contents| contents.bytes(CopyFormat::Parquet));
+        written.map_err(|error| Error::catalog_from("the answer could not be written", error))
+    }
 }
 
 fn fits(format: CopyFormat, schema: &Schema) -> Result<(), Error> {

@@ -9,6 +9,7 @@
 use crate::catalog::CatalogError;
 use crate::dialect::BudgetRequestStatement;
 use crate::engine::session::Session;
+use crate::engine::shown_requests::shown_number;
 use crate::error::Error;
 use crate::owner::requested_amount;
 use crate::refusal::{Reason, Refusal};
@@ -41,6 +42,7 @@ impl Session {
                 catalog.table(table).ok_or_else(unknown)?;
                 let add = requested_amount(add)?;
                 let number = vault.request_budget(&self.analyst, budget, add, reason)?;
+                let number = shown_number(&self.inner, &catalog, &self.analyst, number)?;
                 format!(
                     "request {number}: {add} more for budget {budget}; the owner decides, and SHOW PRIVACY REQUESTS says how"
                 )

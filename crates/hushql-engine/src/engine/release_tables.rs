@@ -174,7 +174,8 @@ impl Inner {
         let is_others = !table.is_created_by(reader);
         Ok(match is_others && is_apart(&*self.vault.catalog()?, reader) {
             true => None,
-            false => Some(self.shown_number(table.charge, reader)?),
+            // What another one paid for was stored: then it has no number here either.
+            false => Some(self.shown_number(table.charge, reader)?).filter(|number| *number > 0),
         })
     }
 

@@ -436,7 +436,7 @@ impl Session {
     /// vault can no longer be read, it is 0, which is no entry's number.
     pub(crate) fn number_of_charge(&self, sequence: i64, charged: &Catalog) -> i64 {
         match is_apart(charged, &self.analyst) {
-            true => self.inner.vault.own_number(sequence).unwrap_or_default(),
+            true => self.inner.vault.own_number(sequence, &self.analyst).unwrap_or_default(),
             false => sequence,
         }
     }

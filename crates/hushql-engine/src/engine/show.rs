@@ -19,6 +19,7 @@ use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View, quoted};
 use crate::dialect::Show;
 use crate::error::Error;
 use crate::instance::Inner;
+use crate::instance::entry_numbers::is_apart;
 use crate::instance::table_names::known;
 use crate::ledger::{Declared, Inventory, OWNER, Vault, is_of_another, own_requests};
 use crate::owner::declaration_script::{budget_statement, partition_statement, table_statements};
@@ -96,7 +97,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         Show::Grants(of) => shown_grants::grants(inner, of.as_deref(), reader),
         Show::Privacy => privacy(vault, &catalog, reader),
         Show::History => history(vault, &catalog, reader),
-        Show::Requests => shown_requests(inner, reader),
+        Show::Requests => shown_requests(inner, &catalog, reader),
         Show::Statement(name) => {
             let told = statement(inner, name, reader)?.sentences;
             let column = |text: &dyn Fn(&(&str, String)) -> String| told.iter().map(text).collect();
@@ -106,7 +107,10 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
             ])
         }
         Show::Budget(name) => accounts::budgets(vault, name.as_deref(), reader),
-        Show::Spending { budget, by } => accounts::spending(vault, budget.as_deref(), *by, reader),
+        Show::Spending { budget, by } => {
+            let readers = (reader, is_apart(&catalog, reader));
+            accounts::spending(vault, budget.as_deref(), *by, readers)
+        }
     }
 }
 
@@ -221,7 +225,7 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
 
 /// The history of declarations that exist for the reader. Only owners see the queries of views.
 fn history(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Error> {
-    let mut declared = existing(vault.declarations()?, catalog);
+    let mut declared = existing(vault.declarations()?, catalog, reader);
     let to_owner = reader == OWNER;
     // What others ask of the owner is theirs and the owner's to know.
     let own = own_requests(&declared, reader);
@@ -256,8 +260,10 @@ fn history(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Err
 ///
 /// # Guarantee
 /// The result does not depend on changes of what does not exist in this part: neither by rows nor
-/// by gaps between their numbers. A table shows no changes of an earlier one of its name.
-fn existing(declared: Vec<Declared>, catalog: &Catalog) -> Vec<Declared> {
+/// by gaps between their numbers. A table, a view or a budget shows no changes of an earlier one of
+/// its name, no change names a table that does not exist in this part, and of slices only the
+/// reader's own is there.
+fn existing(declared: Vec<Declared>, catalog: &Catalog, reader: &str) -> Vec<Declared> {
     if !catalog.is_part() {
         return declared;
     }
@@ -265,30 +271,70 @@ fn existing(declared: Vec<Declared>, catalog: &Catalog) -> Vec<Declared> {
     for one in declared {
         let (object, text) = one.change.split_once(": ").unwrap_or((&one.change, ""));
         let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
-        let has_budget = |name: &str| catalog.budget(name).is_some();
+        let is_dropped = text == "dropped";
+        let budget_has = |name: &str, begins: &str| {
+            let budget = catalog.budget(name);
+            budget.is_some_and(|budget| text.starts_with(&begins.replace("{}", &budget.table)))
+        };
         let exists = match kind {
-            "table" => catalog.table(name).is_some(),
+            "table" => {
+                catalog.table(name).is_some() && (is_dropped || names_only_known(text, catalog))
+            }
             "column" => catalog.tables().any(|table| {
                 let column = name.strip_prefix(&table.name).and_then(|n| n.strip_prefix('.'));
                 column.is_some_and(|column| table.column(column).is_some())
             }),
             "view" => catalog.view(name).is_some(),
-            "budget" => has_budget(name),
-            "partition" => name.strip_prefix("of ").is_some_and(has_budget),
-            "slice" => name.rsplit_once(" of ").is_some_and(|(_, budget)| has_budget(budget)),
+            "budget" if is_dropped => catalog.budget(name).is_some(),
+            "budget" => budget_has(name, "for {}, limit "),
+            "partition" => name.strip_prefix("of ").is_some_and(|name| {
+                catalog.budget(name).is_some() && (is_dropped || partition_is_known(text, catalog))
+            }),
+            "slice" => name
+                .rsplit_once(" of ")
+                .is_some_and(|(of, name)| of == reader && catalog.budget(name).is_some()),
             _ => false,
         };
-        if exists && text == "dropped" && kind == "table" {
-            let (own, column) = (format!("table {name}: "), format!("column {name}."));
-            shown.retain(|one| !one.change.starts_with(&own) && !one.change.starts_with(&column));
-        } else if exists {
-            shown.push(one);
+        match (exists, is_dropped, kind) {
+            (true, true, "table" | "view" | "budget") => {
+                shown.retain(|earlier| !is_about(&earlier.change, kind, name));
+            }
+            (true, ..) => shown.push(one),
+            (false, ..) => {}
         }
     }
     for (number, one) in (1..).zip(&mut shown) {
         one.sequence = number;
     }
     shown
+}
+
+/// Whether a change is one of this object, or of what belongs to it.
+fn is_about(change: &str, kind: &str, name: &str) -> bool {
+    let object = change.split_once(": ").map_or(change, |(object, _)| object);
+    match kind {
+        "table" => {
+            object == format!("table {name}") || object.starts_with(&format!("column {name}."))
+        }
+        "budget" => {
+            let slice = object.strip_prefix("slice ").and_then(|slice| slice.rsplit_once(" of "));
+            object == format!("budget {name}")
+                || object == format!("partition of {name}")
+                || slice.is_some_and(|(_, budget)| budget == name)
+        }
+        _ => object == format!("{kind} {name}"),
+    }
+}
+
+/// Whether the privacy of a table, in words, leads to no table that does not exist here.
+fn names_only_known(text: &str, catalog: &Catalog) -> bool {
+    let leads = text.starts_with("private, unit via (");
+    !leads || catalog.tables().any(|table| text.contains(&format!(") references {}(", table.name)))
+}
+
+/// Whether the cells of a budget, in words, are by a column of a table that exists here.
+fn partition_is_known(text: &str, catalog: &Catalog) -> bool {
+    catalog.tables().any(|table| text.contains(&format!(" of {}, cells begin", table.name)))
 }
 
 /// The roles: who may log in, until when, and whose queries may leave their cost to the defaults of

@@ -13,6 +13,7 @@ use crate::analysis::default_shares::is_bare;
 use crate::analysis::{
     EndTold, EndWorth, Input, Measure, PrivateAggregate, ReleaseKind, UnitScope, approximate,
 };
+use crate::answer::charges_text;
 use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, Spread};
 use crate::explain::number_text::number;
@@ -103,7 +104,8 @@ impl Explanation {
                 let replayed = release.replayed(i, position);
                 lines.extend(replayed.map(|charge| {
                     let text = "paid for it: it would be replayed, cost 0";
-                    ("replay", format!("charge {charge} {text}"))
+                    let charge = charges_text(&[charge]).unwrap_or_default();
+                    ("replay", format!("{charge} {text}"))
                 }));
                 let fitted = release.fitted(i, position);
                 lines.extend(fitted.map(consistent_lines::line));

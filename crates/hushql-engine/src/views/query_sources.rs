@@ -17,7 +17,7 @@ use crate::analysis::Lookups;
 use crate::bind::names::tables_named;
 use crate::bind::sources::{LEDGER, Sources};
 use crate::catalog::{Catalog, FileFormat, Source, Unit};
-use crate::dialect::{Statement, parse};
+use crate::dialect::{Size, Statement, parse, parse_unvalued};
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
@@ -90,7 +90,9 @@ impl Inner {
 /// Whether every table that a statement names exists in this catalog: in its queries, and in the
 /// clauses of its releases. False for a text that cannot be read.
 fn names_only(statement: &str, catalog: &Catalog) -> bool {
-    let query = match parse(statement) {
+    // Texts with parameters are kept as they were written, with the values below.
+    let size = Size::default();
+    let query = match parse(statement).or_else(|_| parse_unvalued(statement, &size)) {
         Ok(Statement::Query(query)) => query,
         Ok(Statement::Copy { query, .. } | Statement::CreateReleaseTable { query, .. }) => *query,
         Ok(Statement::CreateSyntheticTable(statement)) => statement.query,

@@ -110,7 +110,7 @@ impl Catalog {
     /// # Guarantee
     /// Without grants that are required, all of it. Otherwise, every table, budget and view that is
     /// left out is absent from every look-up, as if it were not declared; a view exists only if
-    /// all tables that it reads do.
+    /// all tables that it reads do, and if any table does.
     #[must_use]
     pub fn seen_by(
         self: &Arc<Self>,
@@ -118,7 +118,11 @@ impl Catalog {
         reads: impl Fn(&View) -> Option<BTreeSet<String>>,
     ) -> Arc<Self> {
         let Some(sight) = self.sight(reader) else { return Arc::clone(self) };
-        let sees = |view: &View| reads(view).is_some_and(|names| names.is_subset(&sight.tables));
+        // A view that reads no table exists for whoever sees any table.
+        let sees = |view: &View| {
+            let reads = reads(view).is_some_and(|names| names.is_subset(&sight.tables));
+            reads && !sight.tables.is_empty()
+        };
         let mut part = Self::clone(self);
         part.tables.retain(|name, _| sight.tables.contains(name));
         part.views.retain(|_, view| sees(view));

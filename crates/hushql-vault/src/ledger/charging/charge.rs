@@ -234,7 +234,6 @@ fn price(
     if unit_domains.is_empty() || request.entries.is_empty() {
         return Err(VaultError::EmptyCharge.into());
     }
-    drift::check(connection, &request.tables, &request.analyst, catalog)?;
     let mut asked = Cost::zero();
     let mut rounded = Vec::with_capacity(request.entries.len());
     for entry in &request.entries {
@@ -260,6 +259,8 @@ fn price(
             return Err(VaultError::NoBudget { table: (*unit_domain).clone() }.into());
         }
     }
+    // After the budgets: that somebody was charged shows that there is one.
+    drift::check(connection, &request.tables, &request.analyst, catalog)?;
     let touched: Vec<&Account> = accounts
         .iter()
         .filter(|account| unit_domains.iter().any(|unit_domain| binds(account, unit_domain)))

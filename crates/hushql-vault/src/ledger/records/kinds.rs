@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::ledger::error::Fault;
 use crate::ledger::records::answers::{DROP, STORE};
@@ -44,13 +44,19 @@ pub fn kind(entry: &LedgerEntry) -> &'static str {
     note.map_or("paid", |(_, kind)| kind)
 }
 
-/// The number of an entry among those of its analyst, from 1; 0 for an entry that does not exist.
-pub(crate) fn own_number(connection: &Connection, sequence: i64) -> Result<i64, Fault> {
+/// The number of an entry among those of this analyst, from 1; 0 for an entry that does not exist,
+/// or is another analyst's.
+pub(crate) fn own_number(
+    connection: &Connection,
+    sequence: i64,
+    analyst: &str,
+) -> Result<i64, Fault> {
     let mut statement = connection.prepare_cached(
-        "SELECT count(*) FROM ledger
-         WHERE analyst = (SELECT analyst FROM ledger WHERE sequence = ?1) AND sequence <= ?1",
+        "SELECT count(*) FROM ledger WHERE sequence <= ?1 AND analyst = ?2
+         AND EXISTS (SELECT 1 FROM ledger WHERE sequence = ?1 AND analyst = ?2)",
     )?;
-    Ok(statement.query_row([sequence], |row| row.get(0)).optional()?.unwrap_or_default())
+    let number = statement.query_row(params![sequence, analyst], |row| row.get(0));
+    Ok(number.optional()?.unwrap_or_default())
 }
 
 /// The entries of one analyst, as if the ledger had no others.

@@ -50,6 +50,9 @@ pub struct BudgetRequest {
 /// Why the open requests of a dropped role end.
 const DROPPED: &str = "the role was dropped";
 
+/// Why the open requests for a dropped budget end.
+const BUDGET_DROPPED: &str = "the budget was dropped";
+
 /// The beginning of a request's entry.
 const ASKS: &str = "request to add ";
 
@@ -90,14 +93,21 @@ pub fn requests(history: &[Declared]) -> Vec<BudgetRequest> {
                 request.state = state;
             }
         } else if let Some(name) = dropped(entry) {
-            for request in &mut all {
-                if request.analyst == name && request.state == RequestState::Open {
-                    request.state = RequestState::Denied(entry.at, DROPPED.to_owned());
-                }
-            }
+            end(&mut all, entry.at, DROPPED, |request| request.analyst == name);
+        } else if let Some(name) = dropped_budget(entry) {
+            end(&mut all, entry.at, BUDGET_DROPPED, |request| request.budget == name);
         }
     }
     all
+}
+
+/// Ends the open requests that are meant.
+fn end(all: &mut [BudgetRequest], at: i64, why: &str, is_meant: impl Fn(&BudgetRequest) -> bool) {
+    for request in all {
+        if is_meant(request) && request.state == RequestState::Open {
+            request.state = RequestState::Denied(at, why.to_owned());
+        }
+    }
 }
 
 /// The numbers of the requests that are a reader's own. Those of an earlier role of the same name,
@@ -118,6 +128,12 @@ pub fn own_requests(history: &[Declared], reader: &str) -> Vec<i64> {
 fn dropped(entry: &Declared) -> Option<&str> {
     let role = entry.change.strip_prefix("role ").filter(|_| entry.analyst == OWNER)?;
     role.strip_suffix(": dropped")
+}
+
+/// The budget that an entry drops. One of the same name, declared later, is another budget.
+fn dropped_budget(entry: &Declared) -> Option<&str> {
+    let budget = entry.change.strip_prefix("budget ").filter(|_| entry.analyst == OWNER)?;
+    budget.strip_suffix(": dropped")
 }
 
 /// True if an entry is a request that is not among these, or a decision on one. Only the owner and

@@ -72,12 +72,12 @@ impl Vault {
         Ok(entries)
     }
 
-    /// The number of an entry among those of its analyst, from 1.
+    /// The number of an entry among those of this analyst, from 1; 0 for an entry of another one.
     ///
     /// # Errors
     /// [`VaultError`] if the file cannot be read.
-    pub fn own_number(&self, sequence: i64) -> Result<i64, VaultError> {
-        self.read(|connection, _| own_number(connection, sequence))
+    pub fn own_number(&self, sequence: i64, analyst: &str) -> Result<i64, VaultError> {
+        self.read(|connection, _| own_number(connection, sequence, analyst))
     }
 
     /// All entries of the ledger, oldest first, verified from the first to the last.
