@@ -216,8 +216,8 @@ fn is_of_kind(kind: &str, code: &str) -> bool {
         "bind" => code.starts_with("42"),
         "budget" => code == "53400",
         "catalog" => code.starts_with("42") || code == "22023" || code == "55000",
-        // Declarations of analysts.
-        "HQ003" => [kind, "42501", "42601"].contains(&code),
+        // Declarations of analysts, and a statement that nobody prepared.
+        "HQ003" => [kind, "42501", "42601", "26000"].contains(&code),
         _ => code == kind,
     }
 }
