@@ -2,7 +2,7 @@
 //!
 //! In: answers, and what is typed. Out: cells, files and pictures.
 
-use hushql::{Answer, BudgetState, DaySpending};
+use hushql::{Answer, AnswerFile, BudgetState, DaySpending};
 use hushql_engine::visible::rounded;
 
 use super::chart::{Chart, ChartShape};
@@ -20,6 +20,10 @@ pub(super) const PRESENTATION: Presentation = Presentation {
         View::for_answer(answer).ok().map(|view| csv(&view, true, true))
     },
     json: |answer| json::answer(answer, &View::for_answer(answer).ok()?).ok(),
+    parquet: |answer| {
+        let with_errors = AnswerFile::parquet_bytes(answer, true);
+        with_errors.or_else(|_| AnswerFile::parquet_bytes(answer, false)).ok()
+    },
     chart: |answer| {
         let chart = Chart::of(&View::for_answer(answer).ok()?, ChartShape::Fitting)?;
         Some(chart.svg(answer.notes()))

@@ -32,14 +32,14 @@ pub(super) fn answer(seen: &SeenAnswer, presentation: &Presentation) -> Html {
         && (presentation.chart)(&seen.answer).is_some()
     {
         let source = format!("{path}.svg");
-        part.markup("<figure>");
+        part.markup("<figure tabindex=\"0\">");
         part.open("img", &[("src", &source), ("alt", &described), ("class", "chart")]);
         part.markup("</figure></div><p class=\"files\">Save: ");
         part.element("a", &[("href", &source), ("download", "answer.svg")], "SVG").markup(" ");
     } else {
         part.markup("</div><p class=\"files\">Save: ");
     }
-    for (ending, name) in [("csv", "CSV"), ("json", "JSON")] {
+    for (ending, name) in [("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")] {
         part.element("a", &[("href", &format!("{path}.{ending}"))], name).markup(" ");
     }
     part.markup("</p></section>");

@@ -132,7 +132,8 @@ async fn not_answered(visitor: &Arc<Visitor>, sql: &str, run: &str, ran: Ran) ->
     page(status, asking_page(visitor, sql, &below))
 }
 
-/// An answer that this session saw, as a page or a file: `3`, `3.csv`, `3.json` or `3.svg`.
+/// An answer that this session saw, as a page or a file: `3`, `3.csv`, `3.json`, `3.parquet` or
+/// `3.svg`.
 pub(super) async fn seen(console: &Arc<Console>, visitor: &Arc<Visitor>, name: &str) -> Answered {
     let (number, ending) = name.split_once('.').unwrap_or((name, ""));
     let Some(seen) = number.parse().ok().and_then(|number| visitor.seen(number)) else {
@@ -143,8 +144,8 @@ pub(super) async fn seen(console: &Arc<Console>, visitor: &Arc<Visitor>, name: &
     let (presentation, visitor, ending) =
         (console.presentation, Arc::clone(visitor), ending.to_owned());
     let writing = move || {
-        let of = |text: Option<String>, kind: &'static str, name: &str| match text {
-            Some(text) => file(kind, name, text),
+        let of = |content: Option<Vec<u8>>, kind: &'static str, name: &str| match content {
+            Some(content) => file(kind, name, content),
             None => sentence(StatusCode::NOT_FOUND, "this answer cannot be written so"),
         };
         match ending.as_str() {
@@ -152,8 +153,18 @@ pub(super) async fn seen(console: &Arc<Console>, visitor: &Arc<Visitor>, name: &
                 let below = answer_page::answer(&seen, &presentation);
                 page(StatusCode::OK, asking_page(&visitor, &seen.sql, &below))
             }
-            "csv" => of((presentation.csv)(&seen.answer), "text/csv; charset=utf-8", "answer.csv"),
-            "json" => of((presentation.json)(&seen.answer), "application/json", "answer.json"),
+            "csv" => {
+                let csv = (presentation.csv)(&seen.answer).map(String::into_bytes);
+                of(csv, "text/csv; charset=utf-8", "answer.csv")
+            }
+            "json" => {
+                let json = (presentation.json)(&seen.answer).map(String::into_bytes);
+                of(json, "application/json", "answer.json")
+            }
+            "parquet" => {
+                let parquet = (presentation.parquet)(&seen.answer);
+                of(parquet, "application/vnd.apache.parquet", "answer.parquet")
+            }
             "svg" => match (presentation.chart)(&seen.answer) {
                 Some(chart) => body(StatusCode::OK, "image/svg+xml", chart),
                 None => sentence(StatusCode::NOT_FOUND, "there is nothing to draw"),

@@ -4,8 +4,9 @@ use super::html::Html;
 use super::visitors::Visitor;
 
 /// The pages, each with its path.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("/ask", "Ask"),
+    ("/tune", "Tune"),
     ("/budgets", "Budgets"),
     ("/history", "History"),
     ("/tables", "Tables"),

@@ -7,7 +7,7 @@
 //! ```text
 //! browser ─▶ door (TLS) ─▶ routes (host, origin, session, token) ─┬▶ entry (log-in, the owner's link)
 //!                                                                 ├▶ ask ─▶ statement ─▶ hushql::Session
-//!                                                                 ├▶ price (nothing is charged)
+//!                                                                 ├▶ price, tuning (nothing is charged)
 //!                                                                 └▶ html ─▶ responses
 //! ```
 
@@ -19,6 +19,7 @@ mod entry;
 mod form;
 mod frame;
 mod html;
+mod links;
 mod porter;
 mod presentation;
 mod price;
@@ -27,6 +28,7 @@ mod routes;
 mod see;
 mod state;
 mod statement;
+mod tuning;
 mod visitors;
 
 use std::fmt;

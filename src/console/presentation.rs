@@ -43,6 +43,7 @@ pub(crate) struct Presentation {
     pub(crate) table: fn(&Answer) -> Option<PageTable>,
     pub(crate) csv: fn(&Answer) -> Option<String>,
     pub(crate) json: fn(&Answer) -> Option<String>,
+    pub(crate) parquet: fn(&Answer) -> Option<Vec<u8>>,
     pub(crate) chart: fn(&Answer) -> Option<String>,
     /// The spending of budgets, day by day.
     pub(crate) spending: fn(&[BudgetState], &[DaySpending]) -> Option<String>,

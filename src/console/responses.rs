@@ -70,7 +70,7 @@ pub(super) fn redirect(to: &str) -> Answered {
 }
 
 /// A file to store.
-pub(super) fn file(kind: &'static str, name: &str, content: String) -> Answered {
+pub(super) fn file(kind: &'static str, name: &str, content: impl Into<Bytes>) -> Answered {
     let mut response = body(StatusCode::OK, kind, content);
     if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
         response.headers_mut().insert(CONTENT_DISPOSITION, value);

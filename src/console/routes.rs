@@ -20,6 +20,7 @@ use super::price;
 use super::responses::{Answered, body, redirect, sentence};
 use super::see;
 use super::state::Console;
+use super::tuning;
 use super::visitors::{Visitor, same_secret};
 
 const STYLE: &str = include_str!("assets/console.css");
@@ -88,6 +89,7 @@ pub(super) async fn answer(
         "/declare" if visitor.role.is_none() => {
             declare::sent(console, &visitor, &fields, place).await
         }
+        "/tune" => tuning::sent(&visitor, &fields, place).await,
         "/complete" => price::complete(console, visitor, &fields, place).await,
         _ => sentence(StatusCode::NOT_FOUND, "there is no such page"),
     }
@@ -124,6 +126,8 @@ async fn shown(
         "/ask" => ask::empty(&visitor, &query.get("table")).await,
         "/budgets" => see::budgets(console, &visitor).await,
         "/budgets.svg" => see::spending(console, &visitor),
+        "/tune" => tuning::empty(&visitor),
+        "/links.svg" => see::links(console, &visitor).await,
         "/history" => see::history(console, &visitor).await,
         "/tables" => see::tables(console, &visitor).await,
         "/declare" if visitor.role.is_none() => declare::walk(console, &visitor, "").await,

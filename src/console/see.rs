@@ -11,6 +11,7 @@ use super::answer_page::rows;
 use super::form::encoded;
 use super::frame::framed;
 use super::html::Html;
+use super::links::{self, LinkedTable};
 use super::presentation::{PageCell, PageTable, Presentation};
 use super::responses::{Answered, body, page, sentence};
 use super::state::Console;
@@ -86,7 +87,7 @@ pub(super) async fn budgets(console: &Arc<Console>, visitor: &Arc<Visitor>) -> A
     let presentation = console.presentation;
     let days = visitor.session.spending().unwrap_or_default();
     if (presentation.spending)(&states, &days).is_some() {
-        main.markup("<section><h2>Day by day</h2><figure><img class=\"chart\" src=\"/budgets.svg\" alt=\"Chart of what was spent, day by day: the tables have its numbers\"></figure></section>");
+        main.markup("<section><h2>Day by day</h2><figure tabindex=\"0\"><img class=\"chart\" src=\"/budgets.svg\" alt=\"Chart of what was spent, day by day: the tables have its numbers\"></figure></section>");
     }
     let of = (visitor.as_ref(), presentation);
     part(&mut main, "Limits and forecast", of, "SHOW PRIVACY BUDGET").await;
@@ -136,6 +137,41 @@ pub(super) async fn history(console: &Arc<Console>, visitor: &Arc<Visitor>) -> A
     page(StatusCode::OK, framed(visitor, "History", "/history", &main))
 }
 
+/// The tables that this visitor sees, with the tables that each leads to.
+async fn linked(visitor: &Visitor, presentation: Presentation) -> Vec<LinkedTable> {
+    let session = &visitor.session;
+    let Some(all) = table_of(session, presentation, "SHOW TABLES").await else {
+        return Vec::new();
+    };
+    let names: Vec<&str> = all.rows.iter().map(|row| cell(&all, row, "table")).collect();
+    let mut tables = Vec::with_capacity(names.len());
+    for row in &all.rows {
+        let name = cell(&all, row, "table");
+        let columns = format!("SHOW COLUMNS FROM {}", quoted(name));
+        let columns = table_of(session, presentation, &columns).await;
+        let roles = columns.iter().flat_map(|columns| {
+            columns
+                .rows
+                .iter()
+                .filter_map(|row| cell(columns, row, "role").strip_prefix("leads to "))
+        });
+        let mut leads_to: Vec<String> =
+            roles.filter(|to| names.contains(to)).map(str::to_owned).collect();
+        leads_to.dedup();
+        let privacy = cell(&all, row, "privacy").to_owned();
+        tables.push(LinkedTable { name: name.to_owned(), privacy, leads_to });
+    }
+    tables
+}
+
+/// The picture of the links between tables.
+pub(super) async fn links(console: &Arc<Console>, visitor: &Arc<Visitor>) -> Answered {
+    match links::picture(&linked(visitor, console.presentation).await) {
+        Some(picture) => body(StatusCode::OK, "image/svg+xml", picture),
+        None => sentence(StatusCode::NOT_FOUND, "there is nothing to draw"),
+    }
+}
+
 /// The tables that may be asked, with their columns.
 pub(super) async fn tables(console: &Arc<Console>, visitor: &Arc<Visitor>) -> Answered {
     let mut main = Html::default();
@@ -146,6 +182,13 @@ pub(super) async fn tables(console: &Arc<Console>, visitor: &Arc<Visitor>) -> An
     };
     if all.rows.is_empty() {
         main.markup("<p class=\"note\">There is no table yet.</p>");
+    }
+    let linked = linked(visitor, presentation).await;
+    if links::picture(&linked).is_some() {
+        main.markup("<section><h2>How they are linked</h2><figure tabindex=\"0\">");
+        let told = links::told(&linked);
+        main.open("img", &[("src", "/links.svg"), ("alt", &told), ("class", "links")]);
+        main.markup("</figure></section>");
     }
     for row in &all.rows {
         let (name, privacy) = (cell(&all, row, "table"), cell(&all, row, "privacy"));

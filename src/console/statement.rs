@@ -39,6 +39,10 @@ pub(super) async fn run(
     let (console, visitor, sql) = (Arc::clone(console), Arc::clone(visitor), sql.to_owned());
     let running = async move {
         let _place = place;
+        let sight = match visitor.session.sight() {
+            Ok(sight) => sight,
+            Err(error) => return Ran::Failed(error),
+        };
         // As for every failure after a charge.
         let ran = visitor.session.execute(&sql).await.map_err(|error| match error {
             Error::Internal => Error::Execution,
@@ -52,7 +56,7 @@ pub(super) async fn run(
         };
         console.porter.record(role, &sql, answered);
         match ran {
-            Ok(Output::Answer(answer)) => Ran::Answer(visitor.keep(&sql, answer)),
+            Ok(Output::Answer(answer)) => Ran::Answer(visitor.keep(&sql, answer, sight)),
             Ok(Output::Explanation(explanation)) => Ran::Text(explanation.to_string()),
             Ok(Output::ExplanationJson(explanation)) => Ran::Text(explanation.to_json()),
             Ok(Output::Done(sentence)) => Ran::Done(sentence),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hushql::sampler::QueryRng;
-use hushql::{Answer, Session};
+use hushql::{Answer, Session, SessionSight};
 use sha2::{Digest, Sha256};
 
 /// A session without a request for so long ends.
@@ -28,6 +28,8 @@ pub(super) struct SeenAnswer {
     pub(super) number: u64,
     pub(super) sql: String,
     pub(super) answer: Arc<Answer>,
+    /// What existed for the session before it asked.
+    sight: SessionSight,
 }
 
 /// Someone who is logged in.
@@ -53,13 +55,14 @@ impl Visitor {
             || now.saturating_duration_since(*locked(&self.last)) >= IDLE
     }
 
-    /// Keeps an answer for the reader, and returns its number.
-    pub(super) fn keep(&self, sql: &str, answer: Answer) -> u64 {
+    /// Keeps an answer for the reader, and returns its number. `sight` is what existed before it
+    /// was asked.
+    pub(super) fn keep(&self, sql: &str, answer: Answer, sight: SessionSight) -> u64 {
         let mut seen = locked(&self.seen);
         let (number, answers) = &mut *seen;
         *number = number.saturating_add(1);
         let (number, answer) = (*number, Arc::new(answer));
-        answers.push_back(SeenAnswer { number, sql: sql.to_owned(), answer });
+        answers.push_back(SeenAnswer { number, sql: sql.to_owned(), answer, sight });
         let size = |one: &SeenAnswer| {
             one.answer.batches().iter().map(|b| b.get_array_memory_size()).sum::<usize>()
         };
@@ -74,12 +77,16 @@ impl Visitor {
 
     /// A kept answer.
     pub(super) fn seen(&self, number: u64) -> Option<SeenAnswer> {
-        locked(&self.seen).1.iter().find(|one| one.number == number).cloned()
+        self.all_seen().into_iter().find(|one| one.number == number)
     }
 
-    /// The kept answers, the last one first.
+    /// The kept answers, the last one first. They are forgotten once something no longer exists for
+    /// the session that existed when they were asked.
     pub(super) fn all_seen(&self) -> Vec<SeenAnswer> {
-        locked(&self.seen).1.iter().rev().cloned().collect()
+        let Ok(now) = self.session.sight() else { return Vec::new() };
+        let mut seen = locked(&self.seen);
+        seen.1.retain(|one| now.has_all_of(&one.sight));
+        seen.1.iter().rev().cloned().collect()
     }
 }
 

@@ -3,7 +3,8 @@
     python3 tests/console/run.py PROGRAM FOLDER
 
 FOLDER gets the pictures. Chromium and its driver are Debian's packages `chromium` and `chromium-driver`; without them this says so and ends
-well. Only the standard library is needed: the driver speaks WebDriver, which is JSON over HTTP.
+well. Only the standard library is needed: the driver speaks WebDriver, which is JSON over HTTP. Where npm is installed, every page of which a
+picture is taken is also held to the accessibility rules of axe-core: a serious finding fails.
 """
 
 import base64
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import urllib.error
@@ -36,6 +38,21 @@ CREATE ROLE team LOGIN PASSWORD 'correct horse';
 CANARY = 987_654
 
 
+AXE = "axe-core@4.11.0"
+
+
+def axe_script():
+    """The accessibility rules as a script; None where npm is missing or has no network."""
+    if not shutil.which("npm"):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        packed = subprocess.run(["npm", "pack", AXE, "--silent"], cwd=folder, capture_output=True, text=True)
+        if packed.returncode:
+            return None
+        with tarfile.open(Path(folder) / packed.stdout.split()[-1]) as archive:
+            return archive.extractfile("package/axe.min.js").read().decode()
+
+
 class Element:
     def __init__(self, browser, number):
         self.browser, self.number = browser, number
@@ -58,6 +75,8 @@ class Element:
 
 class Browser:
     """One window of Chromium."""
+
+    axe = None
 
     def __init__(self, driver, width, dark=False):
         self.folder = tempfile.TemporaryDirectory()
@@ -132,8 +151,21 @@ class Browser:
         assert buttons, f"no button {text}: {self.page()}"
         buttons[0].click()
 
+    def accessible(self, name):
+        """No rule of axe is broken seriously."""
+        if self.axe is None:
+            return
+        self.run(self.axe)
+        found = self.send("POST", "/execute/async", {
+            "script": "const done = arguments[0]; axe.run().then(a => done(a.violations.filter("
+                      "v => ['serious', 'critical'].includes(v.impact)).map(v => [v.id, v.nodes.map(n => n.html)])))",
+            "args": [],
+        })
+        assert not found, f"{name}: {found}"
+
     def picture(self, path):
-        """A picture of the whole page, which must not be wider than its window."""
+        """A picture of the whole page, which must not be wider than its window, and is accessible."""
+        self.accessible(path.name)
         wide = self.run("return document.documentElement.scrollWidth > document.documentElement.clientWidth + 1")
         assert not wide, f"{path.name}: the page is wider than its window"
         height = self.run("return Math.min(document.documentElement.scrollHeight, 4000)")
@@ -213,6 +245,19 @@ def analyst(browser, base, name, pictures, prefix):
     browser.shows("Explanation", "derivation")
     ask(browser, "SELECT LAPLACE(eps=100) COUNT(*) FROM visits")
     browser.shows("The budget does not allow it")
+    # Side by side, for nothing: predictions on one's own tables, runs on the built-in ones.
+    browser.one("nav a[href='/tune']").click()
+    browser.shows("Try ε and bounds")
+    browser.press("Try on the built-in tables")
+    browser.shows("Side by side", "lost groups")
+    browser.picture(pictures / f"{prefix}-tune.png")
+    browser.one("#tuned").clear()
+    browser.one("#tuned").type("SELECT LAPLACE(eps={eps}, rows={bound}) SUM(age) AS s FROM visits")
+    browser.one("#bound").clear()
+    browser.one("#bound").type("1 3")
+    browser.press("Predict on my tables")
+    browser.until(lambda: len(browser.all("#answer tbody tr")) == 6, "no prediction for each pair")
+    assert "lost groups" not in browser.page()
     for link in ["Budgets", "History", "Tables"]:
         browser.one(f"nav a[href='/{link.lower()}']").click()
         browser.shows(link)
@@ -220,6 +265,63 @@ def analyst(browser, base, name, pictures, prefix):
     crawl(browser, base)
     complaints = browser.complaints()
     assert not complaints, complaints
+
+
+def log_in(browser, base, name):
+    browser.open(base)
+    browser.one("#role").type(name)
+    browser.one("#password").type(PASSWORD + "\n")
+    browser.shows("Statement")
+
+
+def two_at_once(driver, program, study, running):
+    """Two analysts of one budget; the budget ends while one of them types; the server is killed and started again."""
+    for arguments in (["init", "two.db"], ["two.db", "--owner", "-f", "declare.sql"]):
+        subprocess.run([str(program), *arguments], cwd=study, check=True, capture_output=True)
+    serve = ["serve", "two.db", "--listen", "127.0.0.1:0", "--console"]
+    served, address = started(program, study, [*serve, "127.0.0.1:0"], r"(http://\S+)")
+    running.append(served)
+    with closing(Browser(driver, 1200)) as lab, closing(Browser(driver, 1200)) as team:
+        log_in(lab, address, "lab")
+        log_in(team, address, "team")
+        for browser, epsilon in [(lab, 0.3), (team, 0.5)]:
+            browser.write(f"SELECT LAPLACE(eps={epsilon}) COUNT(*) AS n FROM visits")
+            browser.shows(f"costs ε = {epsilon}")
+        for browser in (lab, team):
+            browser.press("Run")
+        for browser in (lab, team):
+            browser.shows("Answer", "cost ε")
+            browser.open(address.rstrip("/") + "/budgets")
+            browser.shows("ε = 2.2")
+        # Neither sees what the other asked.
+        lab.open(address.rstrip("/") + "/history")
+        lab.shows("eps=0.3")
+        assert "eps=0.5" not in lab.page()
+        lab.open(address.rstrip("/") + "/ask")
+        lab.write("SELECT LAPLACE(eps=1) SUM(age) AS s FROM visits")
+        lab.shows("costs ε = 1")
+        team.open(address.rstrip("/") + "/ask")
+        ask(team, "SELECT LAPLACE(eps=2) SUM(age) AS s FROM visits")
+        team.shows("cost ε = 2")
+        lab.press("Run")
+        lab.shows("The budget does not allow it")
+        served.kill()
+        served.wait()
+        lab.write("SELECT 1 AS x")
+        lab.until(lambda: lab.all("#priced .refused"), "nothing says that the server is gone")
+        at = re.search(r"//([^/]+)", address).group(1)
+        served, again = started(program, study, [*serve, at], r"(http://\S+)")
+        running.append(served)
+        assert again == address
+        lab.open(address.rstrip("/") + "/budgets")
+        lab.shows("Password")
+        log_in(lab, address, "lab")
+        lab.open(address.rstrip("/") + "/budgets")
+        lab.shows("ε = 0.2")
+        lab.open(address.rstrip("/") + "/ask")
+        ask(lab, "SELECT LAPLACE(eps=0.3) COUNT(*) AS n FROM visits")
+        lab.shows("replayed for nothing")
+    print("two analysts, a budget that ended, a server that was killed")
 
 
 def crawl(browser, base):
@@ -293,6 +395,8 @@ def main(program, pictures):
         port = found and found.group(1)
     base = f"http://127.0.0.1:{port}"
     running = [driver]
+    Browser.axe = axe_script()
+    print("the rules of axe are tried" if Browser.axe else f"skipped: {AXE}, which npm could not fetch")
     try:
         with tempfile.TemporaryDirectory() as study:
             study = Path(study)
@@ -313,6 +417,7 @@ def main(program, pictures):
                 print(f"{prefix}: everything was clicked")
             served.kill()
             served.wait()
+            two_at_once(base, program, study, running)
             for prefix, width in [("wide", 1600), ("narrow", 360)]:
                 subprocess.run([str(program), "init", f"{prefix}.db"], cwd=study, check=True, capture_output=True)
                 opened, link = started(program, study, ["console", f"{prefix}.db"], r"(http://\S+)")

@@ -45,7 +45,7 @@ fn sent(port: u16, request: &str) -> Page {
     socket.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8(answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     Page { status, head: head.to_owned(), body: body.to_owned() }
@@ -149,9 +149,18 @@ fn a_role_logs_in_asks_and_leaves() {
     let served = served();
     let port = served.browsers();
     let stranger = Browser::at(port);
-    for path in
-        ["/", "/ask", "/budgets", "/history", "/tables", "/declare", "/answers/1", "/answers/1.csv"]
-    {
+    for path in [
+        "/",
+        "/ask",
+        "/tune",
+        "/budgets",
+        "/history",
+        "/tables",
+        "/links.svg",
+        "/declare",
+        "/answers/1",
+        "/answers/1.csv",
+    ] {
         let page = stranger.get(path);
         assert_eq!((page.status, page.header("location")), (303, "/log-in"), "{page:?}");
         assert!(!page.body.contains("people"), "{page:?}");
@@ -172,6 +181,9 @@ fn a_role_logs_in_asks_and_leaves() {
     assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
     assert!(lab.get("/answers/1.csv").body.starts_with("n,n_error\n4,"));
     lab.get("/answers/1.json").has(200, &["\"columns\":[\"n\"]"]);
+    let file = lab.get("/answers/1.parquet");
+    assert_eq!(file.header("content-disposition"), "attachment; filename=\"answer.parquet\"");
+    assert!(file.body.starts_with("PAR1") && file.body.ends_with("PAR1"));
     // Asked again of a file that did not change, it is charged once.
     served.study.write("fixed.csv", "id\n1\n2\n");
     served
@@ -228,6 +240,45 @@ fn a_price_charges_nothing_and_tells_what_running_would_cost() {
     page.has(200, &["\"age\"", "\"start\":7"]);
     lab.sends("/ask", &[("sql", COUNT), ("do", "explain")]).has(200, &["cost ", "Explanation"]);
     assert_eq!(spent(&served.study), before);
+}
+
+#[test]
+fn what_is_tried_side_by_side_costs_nothing() {
+    let served = served();
+    let lab = Browser::of_role(served.browsers(), "lab", PASSWORD);
+    let before = spent(&served.study);
+    let tried = |sql: &str, eps: &str, bound: &str, what: &str| {
+        lab.sends("/tune", &[("sql", sql), ("eps", eps), ("bound", bound), ("do", what)])
+    };
+    let count = "SELECT LAPLACE(eps={eps}) COUNT(*) AS n FROM people";
+    let page = tried(count, "0.5, 2", "", "predict");
+    page.has(200, &["Side by side", "ε = 0.5", "± 6", "ε = 2"]);
+    assert!(!page.body.contains("lost groups"), "{page:?}");
+    // A refusal of one pair stands in its row.
+    tried("SELECT LAPLACE(eps={eps}) {bound} FROM people", "1", "COUNT", "predict")
+        .has(200, &["people"]);
+    // What runs, runs on the built-in tables, whatever the vault holds.
+    let sums = "SELECT LAPLACE(eps={eps}, rows={bound}) SUM(price) AS s FROM orders";
+    let page = tried(sums, "1", "2 20", "try");
+    page.has(200, &["lost groups", "ε = 1"]);
+    // Two rows of twenty hold a small part of the sums; all of them are not off in the mean.
+    let cells: Vec<&str> = page.body.split("<td class=\"number\">").skip(1).collect();
+    let number = |at: usize| cells[at].split('<').next().unwrap().parse::<f64>().unwrap();
+    let (few, all) = (number(4), number(10));
+    // 20 answers with a scale of 2000 each.
+    assert!(few < -30_000.0 && all.abs() < 6_000.0, "{few} {all} {cells:?}");
+    tried(count, "1", "", "try").has(422, &["people"]);
+    for (sql, eps, bound, says) in [
+        ("SELECT 1", "1", "", "write {eps} where the ε stands"),
+        (count, "", "", "at least one value of ε"),
+        (count, "1);", "", "is no value of ε"),
+        (count, "1 2 3 4 5 6", "", "at most 5 values"),
+        (sums, "1", "", "at least one value of the bound"),
+    ] {
+        tried(sql, eps, bound, "predict").has(422, &[says]);
+    }
+    assert_eq!(spent(&served.study), before);
+    assert!(!lab.get("/history").body.contains("orders"));
 }
 
 #[test]
@@ -341,6 +392,14 @@ fn each_role_sees_what_show_shows_it() {
     team.asks("ALTER TABLE people SET PUBLIC").has(422, &["only the owner"]);
     lab.get("/budgets").has(200, &["ε = 7"]);
     lab.get("/tables").has(200, &["people", "age", "unit row"]);
+    // What a role may no longer ask about is not shown from before either.
+    let seen = lab.asks("SELECT LAPLACE(eps=7) COUNT(*) AS lab_asked FROM people");
+    let path = "/answers/1";
+    lab.get(path).has(200, &["lab_asked"]);
+    served.study.owner("SET GRANTS REQUIRED").says(0, &[]);
+    lab.get(path).has(404, &["not kept"]);
+    assert!(!lab.get("/history").body.contains("/answers/"), "{seen:?}");
+    served.study.owner("SET GRANTS NOT REQUIRED").says(0, &[]);
     // A role that may not log in any more is sent away.
     served.study.owner("ALTER ROLE lab NOLOGIN").says(0, &[]);
     assert_eq!(lab.get("/ask").header("location"), "/log-in");

@@ -41,6 +41,16 @@ pub(crate) struct FileContents {
 }
 
 impl FileContents {
+    /// The bytes of a file that holds this and nothing else.
+    ///
+    /// # Errors
+    /// That of a type that the format lacks.
+    pub(crate) fn bytes(&self, format: CopyFormat) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes, format)?;
+        Ok(bytes)
+    }
+
     fn write(&self, to: impl Write + Send, format: CopyFormat) -> io::Result<()> {
         let Self { schema, batches, metadata: _ } = self;
         match format {
