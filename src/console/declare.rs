@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use hushql_vault::catalog::quoted;
+use hushql_vault::catalog::{quoted, quoted_analyst};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer_page::rows;
@@ -67,6 +67,16 @@ async fn whole(console: &Arc<Console>, visitor: &Arc<Visitor>) -> Html {
     }
     step(&mut main, visitor, "role", "");
     main.markup("<fieldset><legend>A new role</legend><label for=\"role\">Name</label><input id=\"role\" name=\"typed\" autocomplete=\"username\" spellcheck=\"false\" autocapitalize=\"none\" required><label for=\"new-password\">Password</label><input id=\"new-password\" name=\"password\" type=\"password\" autocomplete=\"new-password\" required minlength=\"8\"><p class=\"note\">It runs CREATE ROLE name LOGIN PASSWORD '…'; the vault keeps what proves the password, and never the password.</p><button>Create the role</button></fieldset></form></section>");
+    if let Some(grants) = table_of(session, presentation, "SHOW GRANTS").await
+        && !grants.rows.is_empty()
+    {
+        main.markup("<section><h2>What they may ask about</h2>").add(&rows(&grants));
+        main.markup("</section>");
+    }
+    step(&mut main, visitor, "grant", "");
+    main.markup("<fieldset><legend>A table for a role</legend><label for=\"grant-table\">Table</label><input id=\"grant-table\" name=\"typed\" spellcheck=\"false\" autocapitalize=\"none\" required><label for=\"grant-role\">Role</label><input id=\"grant-role\" name=\"role\" spellcheck=\"false\" autocapitalize=\"none\" required><p class=\"note\">Grants count once they are required: SET GRANTS REQUIRED.</p><button>Show the statement</button></fieldset></form>");
+    step(&mut main, visitor, "slice", "");
+    main.markup("<fieldset><legend>A part of a budget for a role</legend><label for=\"slice-budget\">Budget</label><input id=\"slice-budget\" name=\"budget\" spellcheck=\"false\" autocapitalize=\"none\" required><label for=\"slice-role\">Role</label><input id=\"slice-role\" name=\"role\" spellcheck=\"false\" autocapitalize=\"none\" required><label for=\"slice-limit\">ε of the part</label><input id=\"slice-limit\" name=\"typed\" inputmode=\"decimal\" required><button>Show the statement</button></fieldset></form>");
     let engine = console.porter.engine().clone();
     let found = tokio::task::spawn_blocking(move || engine.doctor()).await;
     if let Some(found) =
@@ -212,6 +222,12 @@ fn meaning(step: &str) -> &'static str {
         "budget" => {
             "It limits what all answers together may reveal about one person. What is spent is never given back."
         }
+        "grant" => {
+            "Once grants are required, a role may ask about what is granted to it, and nothing else exists for it."
+        }
+        "slice" => {
+            "A slice divides the limit and never extends it: the role may spend so much of it."
+        }
         _ => "It runs as you see it.",
     }
 }
@@ -245,6 +261,20 @@ async fn drafted(console: &Arc<Console>, visitor: &Arc<Visitor>, fields: &FormFi
             let named = named.and_then(|rest| rest.split_once(" LIMIT "));
             let (named, _) = named.ok_or("this table has a budget already")?;
             Ok(format!("CREATE PRIVACY BUDGET {named} {limits}"))
+        }
+        "grant" => {
+            let (to, table) = (quoted_analyst(fields.get("role").trim()), quoted(typed.trim()));
+            Ok(format!("GRANT SELECT ON {table} TO {to}"))
+        }
+        "slice" => {
+            let of = quoted_analyst(fields.get("role").trim());
+            let limit = typed.trim();
+            let is_number = limit.chars().all(|c| c.is_ascii_digit() || c == '.');
+            if !is_number || limit.is_empty() {
+                return Err(format!("`{limit}` is no ε: write a number, such as 0.5"));
+            }
+            let budget = quoted(fields.get("budget").trim());
+            Ok(format!("ALTER PRIVACY BUDGET {budget} ADD SLICE {of} LIMIT (epsilon={limit})"))
         }
         _ => Err("there is no such step".to_owned()),
     }
@@ -311,7 +341,7 @@ async fn done(
     main.markup("<h1>Declare</h1><section class=\"refusal\" role=\"alert\"><h2>Not declared</h2>");
     match name {
         // These are compared with types and declarations alone.
-        "domain" | "budget" | "role" => {
+        "domain" | "budget" | "role" | "grant" | "slice" => {
             main.element("p", &[], &failed.message());
             if let Some(hint) = failed.hint() {
                 main.element("pre", &[("class", "hint")], &hint);

@@ -1,15 +1,18 @@
 //! The pages that show: budgets, the history of what was asked, tables, and stored answers. Each
 //! shows what SHOW shows to the same role, and nothing else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use hushql::{Answer, Error, Output, Session};
+use hushql::{Answer, BudgetState, Error, Output, Session};
+use hushql_engine::visible::rounded;
+use hushql_privacy::privacy::Notion;
 use hushql_vault::catalog::quoted;
 
 use super::answer_page::rows;
 use super::form::encoded;
-use super::frame::framed;
+use super::frame::{framed, token};
 use super::html::Html;
 use super::links::{self, LinkedTable};
 use super::presentation::{PageCell, PageTable, Presentation};
@@ -63,7 +66,8 @@ pub(super) async fn budgets(console: &Arc<Console>, visitor: &Arc<Visitor>) -> A
         );
     }
     main.markup("<div class=\"cards\">");
-    for state in &states {
+    let fitting = fitting(visitor, console.presentation, &states).await;
+    for (state, fitting) in states.iter().zip(fitting) {
         // A role with a share of its own sees the limit of the share.
         let limit = match state.slices.as_slice() {
             [share] => share.limit,
@@ -81,6 +85,9 @@ pub(super) async fn budgets(console: &Arc<Console>, visitor: &Arc<Visitor>) -> A
             &[("class", "note")],
             &format!("{} spent of {limit}", state.spent.neat_up()),
         );
+        if let Some(fitting) = fitting {
+            main.element("p", &[("class", "note")], &fitting);
+        }
         main.markup("</div>");
     }
     main.markup("</div>");
@@ -131,10 +138,82 @@ pub(super) async fn history(console: &Arc<Console>, visitor: &Arc<Visitor>) -> A
     let charges = format!(
         "SELECT charge, MIN(time) AS time, MIN(analyst) AS analyst, MIN(cost) AS cost, MIN(statement) AS statement FROM hushql.ledger WHERE kind <> 'kept'{own} GROUP BY charge ORDER BY charge DESC LIMIT 200"
     );
-    part(&mut main, "Charges", of, &charges).await;
+    if let Some(found) = table_of(&visitor.session, console.presentation, &charges).await
+        && !found.rows.is_empty()
+    {
+        main.markup("<section><h2>Charges</h2><p class=\"note\">Asked again in the same words, a question whose answer is kept shows it for nothing.</p>");
+        main.add(&charged(visitor, &found)).markup("</section>");
+    }
     part(&mut main, "Declarations", of, "SHOW PRIVACY HISTORY").await;
     main.markup("<p class=\"note\">Roles see their own charges here, the owner sees all.</p>");
     page(StatusCode::OK, framed(visitor, "History", "/history", &main))
+}
+
+/// Charges, each with a button that puts its statement into the editor.
+fn charged(visitor: &Visitor, found: &PageTable) -> Html {
+    let mut part = Html::default();
+    part.markup("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Charges\"><table><thead><tr><th scope=\"col\">charge</th><th scope=\"col\">time</th><th scope=\"col\">analyst</th><th scope=\"col\">cost</th><th scope=\"col\">statement</th><th scope=\"col\">again</th></tr></thead><tbody>");
+    for row in &found.rows {
+        part.markup("<tr>");
+        for column in ["charge", "time", "analyst", "cost"] {
+            part.element("td", &[("class", "short")], cell(found, row, column));
+        }
+        let statement = cell(found, row, "statement");
+        part.element("td", &[("class", "long")], statement).markup("<td>");
+        if !statement.is_empty() {
+            part.markup("<form method=\"post\" action=\"/ask\"><input type=\"hidden\" name=\"do\" value=\"edit\">");
+            token(&mut part, visitor);
+            part.open("input", &[("type", "hidden"), ("name", "sql"), ("value", statement)]);
+            let label = format!("Ask again: charge {}", cell(found, row, "charge"));
+            part.element("button", &[("class", "quiet"), ("aria-label", &label)], "Ask again");
+            part.markup("</form>");
+        }
+        part.markup("</td></tr>");
+    }
+    part.markup("</tbody></table></div>");
+    part
+}
+
+/// For each budget, how many questions of today's median price still fit, by what the ledger shows
+/// this visitor.
+async fn fitting(
+    visitor: &Visitor,
+    presentation: Presentation,
+    states: &[BudgetState],
+) -> Vec<Option<String>> {
+    let today = "SELECT charge, budgets, epsilon, rho FROM hushql.ledger WHERE kind = 'paid' AND time >= CURRENT_DATE";
+    let found = table_of(&visitor.session, presentation, today).await;
+    let of = |state: &BudgetState| {
+        let found = found.as_ref()?;
+        let column = match state.budget.limit.notion {
+            Notion::Approximate => "epsilon",
+            Notion::Concentrated => "rho",
+            Notion::Coupons => return None,
+        };
+        let mut prices: BTreeMap<&str, f64> = BTreeMap::new();
+        for row in &found.rows {
+            let mut budgets = cell(found, row, "budgets").split(", ");
+            if budgets.any(|name| name == state.budget.name) {
+                let price: f64 = cell(found, row, column).parse().ok()?;
+                *prices.entry(cell(found, row, "charge")).or_default() += price;
+            }
+        }
+        let left: f64 = state.left.loss_text().parse().ok()?;
+        told_to_fit(prices.into_values().collect(), left)
+    };
+    states.iter().map(of).collect()
+}
+
+/// How many of the median price fit into what is left.
+fn told_to_fit(mut prices: Vec<f64>, left: f64) -> Option<String> {
+    prices.sort_by(f64::total_cmp);
+    let median = *prices.get(prices.len().checked_sub(1)? / 2)?;
+    if median <= 0.0 {
+        return None;
+    }
+    // Amounts are whole billionths, so that less than half of one is rounding.
+    let number = ((left + 5e-10) / median).floor();
+    Some(format!("{number} more questions of today's median price ({}) fit", rounded(median)))
 }
 
 /// The tables that this visitor sees, with the tables that each leads to.
@@ -208,4 +287,17 @@ pub(super) async fn tables(console: &Arc<Console>, visitor: &Arc<Visitor>) -> An
         main.markup("<p>").element("a", &[("href", &to)], "Ask about it").markup("</p></section>");
     }
     page(StatusCode::OK, framed(visitor, "Tables", "/tables", &main))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_price_fits_so_often() {
+        let told = told_to_fit(vec![1.0, 0.1, 0.1], 0.3).unwrap();
+        assert_eq!(told, "3 more questions of today's median price (0.100) fit");
+        assert_eq!(told_to_fit(Vec::new(), 1.0), None);
+        assert_eq!(told_to_fit(vec![0.0], 1.0), None);
+    }
 }

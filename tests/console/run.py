@@ -262,6 +262,12 @@ def analyst(browser, base, name, pictures, prefix):
         browser.one(f"nav a[href='/{link.lower()}']").click()
         browser.shows(link)
         browser.picture(pictures / f"{prefix}-{link.lower()}.png")
+        if link == "Budgets":
+            browser.shows("of today's median price")
+        if link == "History":
+            again = [button for button in browser.all("button") if button.text() == "Ask again"]
+            again[0].click()
+            browser.shows("costs ε", "Statement")
     crawl(browser, base)
     complaints = browser.complaints()
     assert not complaints, complaints

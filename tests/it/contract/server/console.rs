@@ -518,9 +518,20 @@ fn the_owner_enters_once_and_walks_from_a_file_to_a_question() {
     let page =
         owner.sends("/declare", &[("step", "role"), ("typed", "lab"), ("password", PASSWORD)]);
     assert_eq!(page.status, 303, "{page:?}");
+    step(
+        &[("step", "grant"), ("typed", "visits"), ("role", "lab")],
+        "GRANT SELECT ON visits TO lab",
+    );
+    let slice = [("step", "slice"), ("budget", "visits"), ("role", "lab"), ("typed", "0.5")];
+    step(&slice, "ALTER PRIVACY BUDGET visits ADD SLICE lab LIMIT (epsilon=0.5)");
+    let wrong = [&slice[..3], &[("typed", "0.5)")]].concat();
+    owner.sends("/declare", &wrong).has(422, &["is no ε"]);
     let page = owner.get("/declare");
-    page.has(200, &["visits", "lab"]);
+    page.has(200, &["visits", "lab", "SELECT ON visits", "What they may ask about"]);
     assert!(!page.body.contains(PASSWORD));
+    owner.get("/budgets").has(200, &["9 more questions of today&#39;s median price (0.100) fit"]);
+    let history = owner.get("/history");
+    history.has(200, &["Ask again", "COUNT(DISTINCT patient)"]);
     // No page shows a value of a private table.
     for path in ["/declare", "/declare/visits", "/tables", "/history", "/budgets", "/ask"] {
         let page = owner.get(path);
