@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::audit::Audit;
+use super::catalog::kept_relations::RelationsByRole;
 use super::refused_shapes::RefusedShapes;
 use super::socket::Socket;
 use super::tls::Tls;
@@ -79,6 +80,8 @@ pub(super) struct House {
     pub(super) counts: ServerCounts,
     pub(super) stopping: AtomicBool,
     pub(super) started: SystemTime,
+    /// The relations of the catalog, for the roles that asked last.
+    pub(super) relations: RelationsByRole,
     guests: Mutex<HashMap<i32, Guest>>,
     turns: Turns,
 }
@@ -166,6 +169,7 @@ impl House {
             counts: ServerCounts::default(),
             stopping: AtomicBool::new(false),
             started: SystemTime::now(),
+            relations: RelationsByRole::default(),
             guests: Mutex::default(),
             turns: Turns::default(),
         }

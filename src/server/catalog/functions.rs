@@ -597,7 +597,7 @@ mod tests {
     #[test]
     fn functions_about_texts_and_arrays() {
         let world = World {
-            tables: hushql::Engine::demo().unwrap().analyst("lab").unwrap().schemas().unwrap(),
+            tables: hushql::Engine::demo().unwrap().analyst("lab").unwrap().schema_list().unwrap(),
             ..World::default()
         };
         let call =

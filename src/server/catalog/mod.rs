@@ -50,6 +50,7 @@ mod calls;
 mod compile;
 mod datum;
 mod functions;
+pub(super) mod kept_relations;
 mod met;
 mod named;
 mod node;
@@ -173,9 +174,12 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         timestamp_text(i64::try_from(since.as_micros()).unwrap_or(0), true)
     };
+    let tables = desk.session.schema_list()?;
+    let role = desk.role.clone().unwrap_or_else(|| "owner".to_owned());
     Ok(Some(World {
-        tables: desk.session.schemas()?,
-        role: desk.role.clone().unwrap_or_else(|| "owner".to_owned()),
+        kept: desk.house.relations.of(&role, &tables),
+        tables,
+        role,
         database: DATABASE,
         version: VERSION.to_owned(),
         process: desk.seat.process,

@@ -3,12 +3,15 @@
 //! In: the tables and views that the client may see, and a relation such as `pg_class`. Out: its
 //! rows. Most relations have none.
 
+use std::sync::Arc;
+
 use hushql::TableSchema;
 
 use super::super::encode::kind;
 use super::super::types;
 use super::datum::{CatalogType, Datum};
 use super::functions::quoted;
+use super::kept_relations::IndexedRows;
 use super::relations::{
     CATALOG, DATABASE, INFORMATION, OWNER, PUBLIC, Relation, RelationColumn, World, oid,
     role_number,
@@ -39,6 +42,27 @@ fn default(relation: &Relation, (name, kind): RelationColumn) -> Datum {
         CatalogType(24) => "-".into(),
         CatalogType(700 | 701) => int(0),
         _ => Datum::Null,
+    }
+}
+
+/// The relations that are large, and follow from the tables and the role alone. They are kept.
+const KEPT: [&str; 9] = [
+    "pg_class",
+    "pg_attribute",
+    "pg_type",
+    "pg_proc",
+    "pg_tables",
+    "pg_views",
+    "tables",
+    "columns",
+    "views",
+];
+
+/// The rows of a relation, the kept ones if it is large.
+pub(super) fn indexed(world: &World, relation: &Relation) -> Arc<IndexedRows> {
+    match KEPT.contains(&relation.name) {
+        true => world.kept.rows(relation.oid, || rows(world, relation)),
+        false => Arc::new(IndexedRows::new(rows(world, relation))),
     }
 }
 
