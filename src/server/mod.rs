@@ -43,6 +43,7 @@ mod console_gate;
 mod copy;
 mod cursor;
 mod encode;
+mod encoding;
 mod example;
 mod extended;
 mod known_settings;
