@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::audit::Audit;
-use super::catalog::kept_relations::RelationsByRole;
+use super::made_of_tables::MadeOfTables;
 use super::refused_shapes::RefusedShapes;
 use super::socket::Socket;
 use super::tls::Tls;
@@ -81,7 +81,7 @@ pub(super) struct House {
     pub(super) stopping: AtomicBool,
     pub(super) started: SystemTime,
     /// The relations of the catalog, for the roles that asked last.
-    pub(super) relations: RelationsByRole,
+    pub(super) relations: MadeOfTables,
     guests: Mutex<HashMap<i32, Guest>>,
     turns: Turns,
 }
@@ -169,7 +169,7 @@ impl House {
             counts: ServerCounts::default(),
             stopping: AtomicBool::new(false),
             started: SystemTime::now(),
-            relations: RelationsByRole::default(),
+            relations: MadeOfTables::default(),
             guests: Mutex::default(),
             turns: Turns::default(),
         }

@@ -47,6 +47,7 @@ mod encoding;
 mod example;
 mod extended;
 mod known_settings;
+mod made_of_tables;
 mod message;
 mod metrics;
 mod numeric;

@@ -11,12 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use hushql::TableSchema;
-
 use super::datum::{Datum, Row};
-
-/// The most roles whose relations are kept. The rows of 10,000 columns take 10 MB.
-const MOST_ROLES: usize = 8;
 
 /// Where rows are, by the value of one column.
 pub(super) type RowPlaces = HashMap<IndexKey, Vec<usize>>;
@@ -90,57 +85,5 @@ impl KeptRelations {
         let mut kept = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = kept.entry(relation).or_insert_with(|| Arc::new(IndexedRows::new(made())));
         Arc::clone(rows)
-    }
-}
-
-/// The relations of the roles that asked last.
-#[derive(Debug, Default)]
-pub(crate) struct RelationsByRole(Mutex<Vec<RoleRelations>>);
-
-/// What is kept for a role.
-#[derive(Debug)]
-struct RoleRelations {
-    role: String,
-    tables: Arc<[TableSchema]>,
-    relations: Arc<KeptRelations>,
-}
-
-impl RelationsByRole {
-    /// The relations of a role for this very list of tables. Those for its earlier list are
-    /// dropped.
-    pub(super) fn of(&self, role: &str, tables: &Arc<[TableSchema]>) -> Arc<KeptRelations> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().position(|kept| kept.role == role).map(|place| all.remove(place));
-        let same = known.filter(|kept| Arc::ptr_eq(&kept.tables, tables));
-        let first = same.unwrap_or_else(|| RoleRelations {
-            role: role.to_owned(),
-            tables: Arc::clone(tables),
-            relations: Arc::default(),
-        });
-        let relations = Arc::clone(&first.relations);
-        all.insert(0, first);
-        all.truncate(MOST_ROLES);
-        relations
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn relations_are_kept_for_one_list_of_tables() {
-        let list = || -> Arc<[TableSchema]> {
-            hushql::Engine::demo().unwrap().analyst("lab").unwrap().schema_list().unwrap()
-        };
-        let (first, second, all) = (list(), list(), RelationsByRole::default());
-        let lab = all.of("lab", &first);
-        assert!(Arc::ptr_eq(&lab, &all.of("lab", &first)));
-        assert!(!Arc::ptr_eq(&lab, &all.of("eve", &first)));
-        assert!(!Arc::ptr_eq(&lab, &all.of("lab", &second)));
-        for role in 0..20 {
-            let _ = all.of(&role.to_string(), &first);
-        }
-        assert_eq!(all.0.lock().unwrap().len(), MOST_ROLES);
     }
 }

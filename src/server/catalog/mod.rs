@@ -50,7 +50,7 @@ mod calls;
 mod compile;
 mod datum;
 mod functions;
-pub(super) mod kept_relations;
+mod kept_relations;
 mod met;
 mod named;
 mod node;

@@ -226,7 +226,7 @@ impl GroupJoins<'_> {
         Some(Expr::Case(Case::new(None, cases, None)))
     }
 
-    /// The keys of the groups, in the order of the pairs. `None` if only the data know them, if
+    /// The keys of the groups, in the order of the pairs. `None` if they are undeclared, if
     /// there are too many, or if rows have keys of another type.
     fn keys_of(&self, join: &GroupJoin<'_>) -> Option<Vec<Vec<ScalarValue>>> {
         let releases = self.bound.releases().to_vec();
@@ -273,8 +273,8 @@ fn is_over(expr: &Expr, schema: &DFSchema) -> bool {
     expr.column_refs().into_iter().all(|column| schema.has_column(column))
 }
 
-/// The groups, joined with the released ones if there are some, with the columns of the aggregate as
-/// it was written.
+/// The groups, joined with the released ones if there are some, with the columns of the aggregate
+/// as it was written.
 fn with_columns_of(
     written: &Aggregate,
     grouped: &Aggregate,

@@ -5,7 +5,8 @@
 //! release is charged and drawn first, once. Its result is then public, and only its type is known
 //! while the query is planned. In plain SQL, an aggregate without GROUP BY is such a release, at
 //! its share of the default cost. So is one group of a GROUP BY, by equations for all keys. A
-//! subquery over public tables is read while the query is planned. Any other subquery is refused, because it would be an exact value of private rows.
+//! subquery over public tables is read while the query is planned. Any other subquery is refused,
+//! because it would be an exact value of private rows.
 //!
 //! ```text
 //! WHERE balance > (SELECT LAPLACE(eps=1) AVG(balance) FROM customer)           balance > released value 0
@@ -117,8 +118,8 @@ impl Splitter<'_> {
         Ok(Some(Expr::Alias(Alias { expr: Box::new(expr), relation: None, name, metadata: None })))
     }
 
-    /// True if a plan names a release, or is one in plain SQL: an aggregate without GROUP BY, or one
-    /// of its groups, in a statement that names no mechanism.
+    /// True if a plan names a release, or is one in plain SQL: an aggregate without GROUP BY, or
+    /// one of its groups, in a statement that names no mechanism.
     fn is_release(&self, plan: &LogicalPlan) -> bool {
         let releases = self.context.bound.releases();
         let is_one = || is_of_all_rows(plan) || is_single_group(plan, releases);
