@@ -337,6 +337,14 @@ impl Head {
         let (notes, remedies) = (notes(release, drawn), remedies(release, drawn));
         Self { schema, accuracy, notes, receipt, without_bound, remedies }
     }
+
+    /// The same without remarks, which would name tables and columns of the query.
+    pub(crate) fn without_remarks(mut self) -> Self {
+        self.notes.clear();
+        self.remedies.clear();
+        self.without_bound.clear();
+        self
+    }
 }
 
 /// The name of a column of numbers that should have errors, but has none on any row.
@@ -547,6 +555,11 @@ pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> 
         .filter(|output| analysis.origin(*output).and_then(in_units) == Some(false))
         .flat_map(|output| accuracy(release, output, &drawn))
         .collect()
+}
+
+/// How accurate the columns of an answer will be, one sentence each.
+pub(crate) fn predicted_lines(release: &Release, schema: &SchemaRef) -> Vec<String> {
+    predicted(release, schema).iter().filter_map(Accuracy::line).collect()
 }
 
 fn accuracy(release: &Release, output: usize, drawn: &Drawn) -> Vec<Accuracy> {

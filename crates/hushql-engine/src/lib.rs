@@ -51,6 +51,7 @@ mod instance;
 mod owner;
 mod resources;
 mod sql_type;
+mod templates;
 mod versions;
 mod views;
 
@@ -80,6 +81,7 @@ pub use engine::progress::RoundsDone;
 pub use engine::reports::ReportForm;
 pub use engine::schemas::TableSchema;
 pub use engine::session::Session;
+pub use engine::shown_templates::TemplateSignature;
 pub use engine::spending::DaySpending;
 pub use engine::split_statements;
 pub use engine::stream::AnswerStream;

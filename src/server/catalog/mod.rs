@@ -60,6 +60,7 @@ mod relations;
 mod rows;
 mod select;
 mod set_functions;
+mod templates;
 #[cfg(test)]
 mod tests;
 
@@ -175,6 +176,7 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
     };
     Ok(Some(World {
         tables: desk.session.schemas()?,
+        templates: desk.session.templates()?,
         role: desk.role.clone().unwrap_or_else(|| "owner".to_owned()),
         database: DATABASE,
         version: VERSION.to_owned(),

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-use hushql::TableSchema;
+use hushql::{TableSchema, TemplateSignature};
 
 use super::super::types;
 use super::datum::CatalogType;
@@ -16,6 +16,7 @@ use super::datum::CatalogType;
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) tables: Vec<TableSchema>,
+    pub(crate) templates: Vec<TemplateSignature>,
     pub(crate) role: String,
     pub(crate) database: &'static str,
     pub(crate) version: String,

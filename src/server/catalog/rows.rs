@@ -13,6 +13,7 @@ use super::relations::{
     CATALOG, DATABASE, INFORMATION, OWNER, PUBLIC, Relation, RelationColumn, World, oid,
     role_number,
 };
+use super::templates;
 
 /// Values of a row with the names of their columns. Other columns have the default of their type:
 /// `false`, 0, an empty text, or NULL.
@@ -195,7 +196,7 @@ fn fixed(world: &World, name: &str) -> Vec<RelationRow> {
     match name {
         "pg_namespace" => schemas(world, false),
         "pg_type" => all_types(),
-        "pg_proc" => functions_of_types(),
+        "pg_proc" => functions_of_types().into_iter().chain(templates::rows(world)).collect(),
         "pg_am" => [(2_u32, "heap", "t", "heap_tableam_handler"), (403, "btree", "i", "bthandler")]
             .into_iter()
             .map(|(number, name, kind, handler)| {
@@ -349,11 +350,17 @@ fn functions_of_types() -> Vec<RelationRow> {
             ("proowner", int(OWNER)),
             ("prolang", int(12)),
             ("procost", int(1)),
+            ("prorows", int(0)),
             ("prokind", "f".into()),
             ("proisstrict", Datum::Bool(true)),
+            ("proretset", Datum::Bool(false)),
             ("provolatile", "i".into()),
             ("proparallel", "s".into()),
             ("pronargs", int(1)),
+            ("pronargdefaults", int(0)),
+            ("prorettype", int(0)),
+            ("proargtypes", "".into()),
+            ("proargnames", Datum::Null),
         ]
     };
     names.into_iter().map(one).collect()

@@ -42,6 +42,7 @@ pub(crate) mod sources;
 pub(crate) mod sqlite;
 pub(crate) mod statistics;
 pub(crate) mod swap;
-pub(crate) mod together;
+pub(crate) mod templates;
+mod together;
 pub(crate) mod unknown_partitions;
 pub(crate) mod watch;

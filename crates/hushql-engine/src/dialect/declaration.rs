@@ -10,6 +10,7 @@ use sqlparser::ast as sql;
 
 use crate::catalog::Replay;
 use crate::dialect::literal::Literal;
+use crate::dialect::parameter_clauses::TemplateClause;
 use crate::dialect::password::Password;
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 
@@ -51,6 +52,20 @@ pub enum Declaration {
         query: String,
         /// What happens if the name is taken.
         taken: Taken,
+    },
+    /// `CREATE [OR REPLACE] TEMPLATE [IF NOT EXISTS] name(parameters) AS query`.
+    CreateTemplate {
+        /// The template.
+        template: TemplateClause,
+        /// What happens if the name is taken.
+        taken: Taken,
+    },
+    /// `DROP TEMPLATE [IF EXISTS] name`.
+    DropTemplate {
+        /// The template's name.
+        name: String,
+        /// Whether a missing template is not an error.
+        if_exists: bool,
     },
     /// `DROP VIEW [IF EXISTS] name`.
     DropView {
@@ -206,8 +221,8 @@ pub enum Declaration {
         /// The folder into which the analyst's answers may be written. `None` drops it.
         folder: Option<String>,
     },
-    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] PASSWORD 'text'
-    /// [VALID UNTIL 'time']`.
+    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] [TEMPLATES ONLY]
+    /// [PASSWORD 'text'] [VALID UNTIL 'time']`.
     CreateRole {
         /// The role's name, which is also the analyst's.
         name: String,
@@ -271,6 +286,10 @@ pub enum GrantObjects {
     AllBudgets,
     /// `role {, role}`.
     Roles(Vec<String>),
+    /// `EXECUTE ON TEMPLATE name {, name}`.
+    Templates(Vec<String>),
+    /// `EXECUTE ON ALL TEMPLATES`: those that are declared now.
+    AllTemplates,
 }
 
 /// The options of a role. `None` means that an option is not written.
@@ -284,6 +303,8 @@ pub struct RoleClause {
     pub valid_until: Option<String>,
     /// True if queries of the role may use the PER QUERY default of a budget.
     pub defaults: Option<bool>,
+    /// True if the role may call templates, and nothing else.
+    pub templates_only: Option<bool>,
 }
 
 /// `SLICE analyst LIMIT (…) [SPENT (…)]` of a new budget.
@@ -490,32 +511,6 @@ pub enum SpendingBy {
     Cell,
 }
 
-/// A request for more of a budget, or the owner's decision on one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BudgetRequestStatement {
-    /// `REQUEST PRIVACY BUDGET name ADD (…) REASON 'text'`.
-    Ask {
-        /// The budget's name.
-        budget: String,
-        /// What to add to its limit.
-        add: Box<LimitClause>,
-        /// Why.
-        reason: String,
-    },
-    /// `APPROVE REQUEST n`.
-    Approve {
-        /// The number of the request.
-        number: i64,
-    },
-    /// `DENY REQUEST n [REASON 'text']`.
-    Deny {
-        /// The number of the request.
-        number: i64,
-        /// Why; may be empty.
-        reason: String,
-    },
-}
-
 /// A change of a release table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseTableChange {
@@ -562,6 +557,10 @@ pub enum Show {
         /// By what the rows are grouped.
         by: SpendingBy,
     },
+    /// `SHOW TEMPLATES`: which may be called, with what they cost.
+    Templates,
+    /// `SHOW CREATE TEMPLATE name`, for owners.
+    CreateTemplate(String),
     /// `SHOW ROLES`, for owners: who may log in, and until when.
     Roles,
     /// `SHOW GRANTS [FOR role]`: who may ask about what. A role sees its own.

@@ -20,6 +20,7 @@ use super::partition;
 use super::role_statements::role;
 use super::script::TokenOffsets;
 use super::slice_clauses::{alteration, analyst, slices};
+use super::template_clauses::create_template;
 use super::view::create_view;
 use crate::catalog::Replay;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
@@ -54,6 +55,15 @@ pub(super) fn declaration(
             let taken = taken(parser, replace)?;
             create_view(parser, dialect, places, taken)
         }
+        "create" if take_word(parser, "TEMPLATE") => {
+            let taken = taken(parser, replace)?;
+            create_template(parser, dialect, places, taken)
+        }
+        "drop" if take_word(parser, "TEMPLATE") => {
+            let if_exists = word_then(parser, "IF", "EXISTS");
+            let name = name(parser)?;
+            Ok(Declaration::DropTemplate { name, if_exists })
+        }
         "alter" if take_word(parser, "TABLE") => Ok(alter_table(parser)?),
         "alter" if take_word(parser, "VAULT") => Ok(alter_vault(parser)?),
         "drop" if take_word(parser, "TABLE") => {
@@ -67,8 +77,8 @@ pub(super) fn declaration(
         _ => Err(Refusal::new(
             Reason::Statement,
             verb.to_uppercase(),
-            "only external tables, views, privacy budgets, release tables and roles can be created and dropped",
-            "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …, CREATE RELEASE TABLE … AS SELECT …",
+            "only external tables, views, templates, privacy budgets, release tables and roles can be created and dropped",
+            "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, CREATE TEMPLATE …(…) AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …, CREATE RELEASE TABLE … AS SELECT …",
         )
         .into()),
     }

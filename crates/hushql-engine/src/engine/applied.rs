@@ -137,6 +137,8 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
             | Declaration::DropTable { .. }
             | Declaration::CreateView { .. }
             | Declaration::DropView { .. }
+            | Declaration::CreateTemplate { .. }
+            | Declaration::DropTemplate { .. }
             | Declaration::SetUnit { .. }
             | Declaration::SetPublic { .. }
             | Declaration::SetStrict { .. }

@@ -49,6 +49,7 @@ pub(crate) mod number_text;
 mod selection_lines;
 mod stored;
 mod synthetic_lines;
+mod template_lines;
 mod threshold_lines;
 mod tighter;
 

@@ -7,8 +7,11 @@
 //! STORED AS AVRO     →     COPY (FROM read_avro('t.avro')) TO 't.parquet', in DuckDB
 //! ```
 
+use crate::catalog::FileFormat;
+use crate::error::Error;
+
 /// What the owner of rows in another format does.
-pub(super) fn conversion_of(name: &str) -> Option<&'static str> {
+fn conversion_of(name: &str) -> Option<&'static str> {
     Some(match name {
         "AVRO" => {
             "write its rows as Parquet, as DuckDB does: COPY (FROM read_avro('t.avro')) TO 't.parquet'"
@@ -30,6 +33,25 @@ pub(super) fn conversion_of(name: &str) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// The format of a name.
+pub(super) fn file_format(name: &str) -> Result<FileFormat, Error> {
+    match name {
+        "CSV" => Ok(FileFormat::Csv),
+        "PARQUET" => Ok(FileFormat::Parquet),
+        "JSON" | "NDJSON" => Ok(FileFormat::Json),
+        "ARROW" => Ok(FileFormat::Arrow),
+        "SQLITE" => Ok(FileFormat::Sqlite),
+        other => Err(Error::catalog(match conversion_of(other) {
+            Some(convert) => format!("a table is not stored as {other} here: {convert}"),
+            None => {
+                format!(
+                    "a table is stored as CSV, PARQUET, JSON, ARROW, DELTA, SQLITE or POSTGRES, not {other}"
+                )
+            }
+        })),
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::altered_table::alter;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
-use crate::owner::conversions::conversion_of;
+use crate::owner::conversions::file_format;
 use crate::owner::declared_columns::column_of;
 use crate::owner::promise::warnings;
 use crate::owner::remarks::{read_in_utc, version_text};
@@ -52,6 +52,7 @@ pub(crate) mod roles;
 mod slices;
 mod strict;
 pub(crate) mod suggest;
+pub(crate) mod template_declarations;
 mod twins;
 pub(crate) mod typed;
 mod units;
@@ -244,6 +245,12 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         }
         Declaration::DropView { name, if_exists } => {
             view_declarations::drop(inner, name, *if_exists)
+        }
+        Declaration::CreateTemplate { template, taken } => {
+            template_declarations::create(inner, template, *taken)
+        }
+        Declaration::DropTemplate { name, if_exists } => {
+            template_declarations::drop(inner, name, *if_exists)
         }
         Declaration::SetUnit { table, unit, other_people } => {
             let unit = units::checked(catalog, known(catalog, table)?, unit)?;
@@ -579,22 +586,4 @@ pub(crate) fn may_be_registered(
     provider: &Arc<dyn TableProvider>,
 ) -> Result<(), Error> {
     twins::may_be_registered(providers, catalog, known, provider)
-}
-
-fn file_format(name: &str) -> Result<FileFormat, Error> {
-    match name {
-        "CSV" => Ok(FileFormat::Csv),
-        "PARQUET" => Ok(FileFormat::Parquet),
-        "JSON" | "NDJSON" => Ok(FileFormat::Json),
-        "ARROW" => Ok(FileFormat::Arrow),
-        "SQLITE" => Ok(FileFormat::Sqlite),
-        other => Err(Error::catalog(match conversion_of(other) {
-            Some(convert) => format!("a table is not stored as {other} here: {convert}"),
-            None => {
-                format!(
-                    "a table is stored as CSV, PARQUET, JSON, ARROW, DELTA, SQLITE or POSTGRES, not {other}"
-                )
-            }
-        })),
-    }
 }

@@ -113,6 +113,10 @@ pub fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         };
         texts.insert(format!("view {name}"), format!("{columns}as {query}"));
     }
+    for template in catalog.templates() {
+        let text = format!("({}) as {}", template.signature(), template.body);
+        texts.insert(format!("template {}", template.name), text);
+    }
     for budget in catalog.budgets() {
         let (limit, per_query) = (limit_text(budget), per_query_text(budget));
         let replay = match budget.replay {

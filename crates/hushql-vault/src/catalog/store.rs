@@ -11,11 +11,11 @@
 //! never falls, and never rises beyond the limit.
 //!
 //! ```text
-//! declared_table(name, body): tables, views, and export folders under names that no table can have
+//! declared_table(name, body): tables, views, templates, and export folders under names that no table can have
 //!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 also in seal('tables')
 //! table_version, refreshed_table              seal('versions'), see `numbers`
-//! role_grant, grants_required                  seal('grants'), see `grants`
+//! role_grant, grants_required, templates_only  seal('grants'), see `grants`
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
 //! ```
 
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::grants::{self, Granted};
 use super::numbers::{self, numbers};
-use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
+use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, Template, View};
 use crate::catalog::about_people::AboutPeople;
 use crate::catalog::version::Joined;
 
@@ -119,7 +119,7 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
-    let mut about = Vec::new();
+    let (mut about, mut templates) = (Vec::new(), Vec::new());
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -130,6 +130,11 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
             DeclaredRow::View(view) => {
                 let read = (view.name.clone(), view.check());
                 views.push(view);
+                read
+            }
+            DeclaredRow::Template(template) => {
+                let read = (template.name.clone(), template.check());
+                templates.push(template);
                 read
             }
             DeclaredRow::Export(export) => {
@@ -157,6 +162,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let catalog =
         Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
     let catalog = catalog.with_slices(slices).with_partitions(partitions);
+    let catalog = catalog.with_templates(templates);
     let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
@@ -178,9 +184,10 @@ pub(crate) fn table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, C
 
 /// The error when no table has this name.
 pub fn no_table(catalog: &Catalog, name: &str) -> CatalogError {
-    match catalog.view(name) {
-        Some(_) => CatalogError::IsView { view: name.to_owned() },
-        None => CatalogError::UnknownTable { table: name.to_owned() },
+    match (catalog.view(name), catalog.template(name)) {
+        (Some(_), _) => CatalogError::IsView { view: name.to_owned() },
+        (None, Some(_)) => CatalogError::IsTemplate { template: name.to_owned() },
+        (None, None) => CatalogError::UnknownTable { table: name.to_owned() },
     }
 }
 
@@ -198,6 +205,9 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         }
         Some(DeclaredRow::View(_)) => {
             return Err(CatalogError::IsView { view: table.name.clone() });
+        }
+        Some(DeclaredRow::Template(_)) => {
+            return Err(CatalogError::IsTemplate { template: table.name.clone() });
         }
         Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
             return Err(SealedRows::Tables.damage());
@@ -304,13 +314,14 @@ pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     serde_json::to_string(declared).map_err(|_| SealedRows::Tables.damage())
 }
 
-/// The declaration in a row of `declared_table`. Tables, views and export folders have different
-/// fields, and none accepts a field of another.
+/// The declaration in a row of `declared_table`. Tables, views, templates and export folders have
+/// different fields, and none accepts a field of another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum DeclaredRow {
     Table(Box<Table>),
     View(View),
+    Template(Template),
     Export(ExportFolder),
     About(AboutPeople),
 }
@@ -327,10 +338,14 @@ pub(super) fn declared(
     checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
 }
 
-/// Refuses the name of a view. Otherwise the view's row would be changed or deleted as a table.
+/// Refuses the name of a view or template. Otherwise its row would be changed or deleted as a
+/// table.
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
+        Some(DeclaredRow::Template(_)) => {
+            Err(CatalogError::IsTemplate { template: name.to_owned() })
+        }
         Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
             Err(CatalogError::UnknownTable { table: name.to_owned() })
         }

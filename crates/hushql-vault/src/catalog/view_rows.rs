@@ -31,6 +31,9 @@ pub(crate) fn insert_view(
         Some(DeclaredRow::Table(_)) => {
             return Err(CatalogError::DuplicateTable { table: view.name.clone() });
         }
+        Some(DeclaredRow::Template(_)) => {
+            return Err(CatalogError::IsTemplate { template: view.name.clone() });
+        }
         Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
             return Err(SealedRows::Tables.damage());
         }
@@ -55,6 +58,9 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
             return Err(CatalogError::IsTable { table: name.to_owned() });
         }
         // A user may write the internal name of an export folder; it names no view.
+        Some(DeclaredRow::Template(_)) => {
+            return Err(CatalogError::IsTemplate { template: name.to_owned() });
+        }
         Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) | None => {
             return Err(CatalogError::UnknownView { view: name.to_owned() });
         }

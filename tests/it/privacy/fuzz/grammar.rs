@@ -596,6 +596,14 @@ fn role(dice: &mut Dice) -> String {
                 .pick(&[
                     "SHOW GRANTS",
                     "SHOW GRANTS FOR lab",
+                    "SHOW TEMPLATES",
+                    "SHOW CREATE TEMPLATE older",
+                    "DROP TEMPLATE IF EXISTS older",
+                    "CREATE OR REPLACE TEMPLATE older(than BIGINT BETWEEN (0, 90) DEFAULT 18) AS SELECT LAPLACE(eps=0.001) COUNT(*) AS n FROM adult WHERE age > $than",
+                    "CREATE TEMPLATE IF NOT EXISTS t(s VARCHAR IN ('Male')) AS SELECT COUNT(*) AS n FROM adult WHERE sex = $s AND age > $a",
+                    "SELECT * FROM older(20)",
+                    "SELECT n + 1 AS m FROM older(than => 91) WHERE n > 0",
+                    "SELECT COUNT(*) FROM older(20), adult",
                     "SET GRANTS REQUIRED",
                     "SET GRANTS NOT REQUIRED",
                 ])
@@ -608,6 +616,8 @@ fn role(dice: &mut Dice) -> String {
                 "SELECT ON adult, nobody",
                 "USAGE ON BUDGET shop",
                 "USAGE ON ALL BUDGETS",
+                "EXECUTE ON TEMPLATE older",
+                "EXECUTE ON ALL TEMPLATES",
                 "Eve",
                 "lab, \"co-lab\"",
                 "ALL ON adult",

@@ -71,7 +71,8 @@ impl Session {
         Ok((lookups, names))
     }
 
-    fn read_public(
+    /// The contents of columns of a public table.
+    pub(super) fn read_public(
         &self,
         table: &Arc<Table>,
         columns: &[String],
