@@ -11,7 +11,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::dialect::{Declaration, Statement, parse, split};
+use crate::dialect::{
+    Declaration, GrantClause, GrantObjects, ReleaseTableChange, Statement, parse, split,
+};
 use crate::engine::Engine;
 use crate::engine::builder::EngineBuilder;
 use crate::engine::output::Output;
@@ -114,8 +116,8 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
     for statement in split(script)? {
         let (line, _) = statement.place();
         let at = |error: Error| Error::catalog(format!("line {line} of the script: {error}"));
-        let Statement::Declare(declaration) = parse(statement.text()).map_err(|e| at(e.into()))?
-        else {
+        let parsed = parse(statement.text()).map_err(|e| at(e.into()))?;
+        let Some(declaration) = declaration_of(parsed) else {
             return Err(at(Error::catalog(
                 "a file of declarations has nothing else: run it with hushql VAULT --owner -f FILE",
             )));
@@ -162,6 +164,19 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
         declare::declare(&aside.inner, &declaration).await.map_err(at)?;
     }
     Ok(roles)
+}
+
+/// The declaration of a statement. SELECT on one name for one role may mean a release table, but a
+/// file of declarations names tables alone.
+fn declaration_of(statement: Statement) -> Option<Box<Declaration>> {
+    match statement {
+        Statement::Declare(declaration) => Some(declaration),
+        Statement::ReleaseTable(ReleaseTableChange::Grant { name, analyst, may }) => {
+            let (objects, roles) = (GrantObjects::Tables(vec![name]), vec![analyst]);
+            Some(Box::new(Declaration::Grant(GrantClause { objects, roles, may })))
+        }
+        _ => None,
+    }
 }
 
 /// A statement as it may be shown.
