@@ -26,11 +26,13 @@ mod accuracy;
 mod consistent_notes;
 pub(crate) mod drowned;
 pub(crate) mod file_answer;
+mod floor_notes;
 mod found_bounds;
 mod receipt;
 
 use consistent_notes::consistent_notes;
 use drowned::{NumberColumn, Remedy, remedies};
+use floor_notes::floor_notes;
 use found_bounds::{bound_of, found_bounds_notes};
 
 pub use accuracy::{Accuracy, AccuracyKind};
@@ -426,6 +428,7 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         .chain(calendar)
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
+    notes.extend((0..analysis.parts().len()).flat_map(|part| floor_notes(release, part)));
     notes.extend(null_key_note(analysis.parts()));
     let choices = analysis.parts().iter().filter(|part| part.unknown_partitions().is_none());
     notes.extend(choices.filter_map(|part| {

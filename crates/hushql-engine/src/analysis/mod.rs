@@ -70,6 +70,7 @@ pub use measure::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
+pub use measure::people_behind::{PeopleCount, PeopleFloor};
 pub(crate) use measure::row_bound_ladder::proposed;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::unknown_partitions::{Compares, Payer, UnknownPartitions};

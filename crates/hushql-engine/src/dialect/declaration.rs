@@ -9,6 +9,7 @@
 use sqlparser::ast as sql;
 
 use crate::catalog::Replay;
+use crate::dialect::amounts_per_query::{FloorClause, PerQueryClause};
 use crate::dialect::literal::Literal;
 use crate::dialect::password::Password;
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
@@ -87,6 +88,14 @@ pub enum Declaration {
         table: String,
         /// The number of people. `None` forgets it.
         people: Option<u64>,
+    },
+    /// `ALTER TABLE name SET PRIVACY FLOOR n [(beta=…)]`, or `DROP PRIVACY FLOOR`: the fewest
+    /// people behind a number that may be shown.
+    SetFloor {
+        /// The table's name.
+        table: String,
+        /// The floor. `None` drops it.
+        floor: Option<FloorClause>,
     },
     /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
@@ -451,30 +460,6 @@ pub enum Accountant {
         /// As for `ZCDP`.
         thresholds: bool,
     },
-}
-
-/// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…,
-/// max_delta=…, bounds=…)`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PerQueryClause {
-    /// The ε of a query that states no cost.
-    pub default: Option<Epsilon>,
-    /// The ρ of a query that states no cost.
-    pub default_rho: Option<Rho>,
-    /// The δ of a query that states no cost.
-    pub default_delta: Option<Delta>,
-    /// The least ε that one query may cost.
-    pub min: Option<Epsilon>,
-    /// The least ρ that one query may cost.
-    pub min_rho: Option<Rho>,
-    /// The most ε that one query may cost.
-    pub max: Option<Epsilon>,
-    /// The most ρ that one query may cost.
-    pub max_rho: Option<Rho>,
-    /// The most δ that one query may cost.
-    pub max_delta: Option<Delta>,
-    /// `bounds=declared` is true: ranges must be declared or written. `bounds=found` is false.
-    pub declared_bounds: Option<bool>,
 }
 
 /// By what the rows of SHOW PRIVACY BUDGET are grouped.

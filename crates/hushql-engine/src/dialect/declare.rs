@@ -12,8 +12,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::budget_clauses::{accountant, limit, per_query, spent};
-use super::declaration::{Declaration, DomainClause, PerQueryClause, Taken, UnitClause};
+use super::amounts_per_query::PerQueryClause;
+use super::budget_clauses::{accountant, floor, limit, per_query, spent};
+use super::declaration::{Declaration, DomainClause, Taken, UnitClause};
 use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
@@ -202,6 +203,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
             return Ok(Declaration::SetAbout { table, people: None });
         }
         expect_word(parser, "PRIVACY")?;
+        if take_word(parser, "FLOOR") {
+            return Ok(Declaration::SetFloor { table, floor: None });
+        }
         take_word(parser, "UNIT");
         return Ok(Declaration::DropUnit { table });
     }
@@ -230,6 +234,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
             false => Vec::new(),
         };
         return Ok(Declaration::SetSpent { table, by, spent, together });
+    }
+    if take_word(parser, "FLOOR") {
+        return Ok(Declaration::SetFloor { table, floor: Some(floor(parser)?) });
     }
     expect_word(parser, "UNIT")?;
     let unit = unit(parser)?;

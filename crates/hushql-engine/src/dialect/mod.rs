@@ -20,6 +20,7 @@ use value::bytes_of_values;
 mod advice;
 pub(crate) mod aggregate;
 mod allow;
+mod amounts_per_query;
 mod asked;
 mod ast;
 mod budget_clauses;
@@ -136,11 +137,11 @@ pub(crate) use open_pivot::{OpenPivot, open_pivots};
 pub(crate) use thresholded::thresholded;
 pub(crate) use view::view_query;
 
+pub use amounts_per_query::{FloorClause, PerQueryClause};
 pub use declaration::{
     Accountant, Allowance, BudgetRequestStatement, Declaration, DomainClause, GrantClause,
-    GrantObjects, LimitClause, PerQueryClause, ReleaseTableChange, RoleClause, Show,
-    SliceAlteration, SliceAmount, SliceClause, SliceLimit, SpendingBy, SpentClause, Taken,
-    UnitClause,
+    GrantObjects, LimitClause, ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount,
+    SliceClause, SliceLimit, SpendingBy, SpentClause, Taken, UnitClause,
 };
 
 /// Reads one statement of at most the default size; a `;` at its end is allowed.

@@ -141,6 +141,7 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
             | Declaration::SetPublic { .. }
             | Declaration::SetStrict { .. }
             | Declaration::SetAbout { .. }
+            | Declaration::SetFloor { .. }
             | Declaration::DropUnit { .. }
             | Declaration::SetDomain { .. }
             | Declaration::DropDomain { .. }

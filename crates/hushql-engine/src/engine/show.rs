@@ -34,7 +34,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
     let catalog = inner.catalog_of(reader)?;
     match show {
         Show::Tables => {
-            let tables = catalog.tables().map(|t| (t.name.clone(), privacy_text(t)));
+            let tables = catalog.tables().map(|t| (t.name.clone(), with_floor(&catalog, t)));
             let views = catalog.views();
             let views = views.map(|v| (v.name.clone(), views::summary(inner, &catalog, v)));
             let mut all: BTreeMap<String, String> = tables.chain(views).collect();
@@ -322,11 +322,18 @@ fn seconds(moments: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(moments.collect::<TimestampSecondArray>().with_timezone("UTC"))
 }
 
+/// The owner of the rows of a table, and its floor of people, in words.
+fn with_floor(catalog: &Catalog, table: &Table) -> String {
+    let floor = catalog.table_floor(&table.name);
+    let floor = floor.map_or_else(String::new, |floor| format!(", floor of people {floor}"));
+    privacy_text(table) + &floor
+}
+
 fn privacy(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Error> {
     let states = vault.budgets_for(reader)?;
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     for table in catalog.tables() {
-        rows.push((table.name.clone(), "table", privacy_text(table)));
+        rows.push((table.name.clone(), "table", with_floor(catalog, table)));
         for column in &table.columns {
             if let Some(domain) = &column.domain {
                 let name = format!("{}.{}", table.name, column.name);

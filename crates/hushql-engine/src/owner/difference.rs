@@ -22,7 +22,7 @@ use crate::owner::declaration_script::{
     amount, budget_statement, created, per_query, table_statements,
 };
 use crate::owner::dump::{spending_statements, tables_in_order, views_in_order};
-use crate::owner::{grants, roles};
+use crate::owner::{grants, privacy_floors, roles};
 use crate::privacy::{Cost, Tally};
 use crate::views::statement as view_statement;
 
@@ -107,6 +107,7 @@ impl Difference {
         let Some(known) = present.table(&table.name) else {
             self.statements.extend(table_statements(table, others));
             self.statements.extend(about(wanted).map(|people| set_about(Some(people))));
+            self.floor(&table.name, wanted, present);
             return;
         };
         if created(table) != created(known) {
@@ -125,6 +126,7 @@ impl Difference {
                 if about(wanted) != about(present) {
                     self.statements.push(set_about(about(wanted)));
                 }
+                self.floor(&table.name, wanted, present);
                 return;
             }
         }
@@ -155,6 +157,15 @@ impl Difference {
         self.statements.extend(table_statements(&rest, others).into_iter().skip(create));
         if about(wanted) != about(present) {
             self.statements.push(set_about(about(wanted)));
+        }
+        self.floor(&table.name, wanted, present);
+    }
+
+    /// The floor of people of a table.
+    fn floor(&mut self, table: &str, wanted: &Catalog, present: &Catalog) {
+        let floor = wanted.table_floor(table);
+        if floor != present.table_floor(table) {
+            self.statements.push(privacy_floors::statement(table, floor));
         }
     }
 

@@ -28,7 +28,7 @@ use crate::ledger::{Inventory, Role, Spending};
 use crate::owner::declaration_script::{
     budget_statement, partition_statement, spent_clause, table_statements,
 };
-use crate::owner::{grants, roles, twins};
+use crate::owner::{grants, privacy_floors, roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
@@ -144,6 +144,9 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
         if let Some(people) = catalog.about_people(&table.name).filter(|_| is_domain) {
             let name = quoted(&table.name);
             script.statement(&format!("ALTER TABLE {name} SET ABOUT {people} PEOPLE"));
+        }
+        if let Some(floor) = catalog.table_floor(&table.name).filter(|_| table.unit().is_some()) {
+            script.statement(&privacy_floors::statement(&table.name, Some(floor)));
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::privacy_floor::PrivacyFloor;
 use super::quoted::quoted;
 use super::several_files::{Files, LakeVersion};
 use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
@@ -427,6 +428,7 @@ pub struct Catalog {
     pub(super) budgets: BTreeMap<String, Budget>,
     pub(super) exports: BTreeMap<String, ExportFolder>,
     pub(super) about: BTreeMap<String, u64>,
+    pub(super) floors: BTreeMap<String, PrivacyFloor>,
     pub(super) slices: BTreeMap<String, Vec<Slice>>,
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,

@@ -34,11 +34,13 @@ pub mod describe;
 mod digest;
 mod error;
 mod export;
+mod floors;
 pub(crate) mod grants;
 pub(crate) mod joins;
 mod metadata;
 pub mod name;
 pub(crate) mod numbers;
+mod privacy_floor;
 mod quoted;
 mod replay;
 mod seal;
@@ -56,10 +58,12 @@ pub use budget::{Budget, PerQuery};
 pub use cell::{Cell, Touched};
 pub use error::CatalogError;
 pub use export::ExportFolder;
+pub use floors::FloorOf;
 pub use grants::{Granted, Grants};
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,
 };
+pub use privacy_floor::PrivacyFloor;
 pub use quoted::{quoted, quoted_analyst};
 pub use replay::Replay;
 pub use several_files::{Files, LakeVersion};

@@ -28,6 +28,7 @@ use super::grants::{self, Granted};
 use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
 use crate::catalog::about_people::AboutPeople;
+use crate::catalog::privacy_floor::{PrivacyFloor, TableFloor};
 use crate::catalog::version::Joined;
 
 pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
@@ -82,6 +83,8 @@ CREATE TABLE budget (
     max_loss INTEGER CHECK (max_loss > 0),
     max_delta INTEGER CHECK (max_delta >= 0),
     declared_bounds INTEGER NOT NULL CHECK (declared_bounds IN (0, 1)),
+    min_units INTEGER CHECK (min_units >= 2),
+    min_units_beta INTEGER CHECK (min_units_beta > 0),
     spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
     spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
     replay TEXT NOT NULL CHECK (replay IN ('ALL', 'OWN', 'OFF')),
@@ -119,7 +122,7 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
-    let mut about = Vec::new();
+    let (mut about, mut floors) = (Vec::new(), Vec::new());
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -142,6 +145,14 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 about.push(row);
                 (key, Ok(()))
             }
+            DeclaredRow::Floor(row) => {
+                let key = TableFloor::key(&row.floor_table);
+                if !row.floor.is_sound() {
+                    return Err(SealedRows::Tables.damage());
+                }
+                floors.push(row);
+                (key, Ok(()))
+            }
         };
         if own != *name || checked.is_err() {
             return Err(SealedRows::Tables.damage());
@@ -156,7 +167,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let joined = Joined::from_pairs(joined_rows(connection)?);
     let catalog =
         Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
-    let catalog = catalog.with_slices(slices).with_partitions(partitions);
+    let catalog = catalog.with_floors(floors).with_slices(slices).with_partitions(partitions);
     let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
@@ -199,7 +210,7 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         Some(DeclaredRow::View(_)) => {
             return Err(CatalogError::IsView { view: table.name.clone() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
             return Err(SealedRows::Tables.damage());
         }
     }
@@ -276,6 +287,30 @@ pub(crate) fn set_about(
     reseal_tables(connection)
 }
 
+/// Stores the floor of a table in place of the earlier one, or deletes it.
+pub(crate) fn set_floor(
+    connection: &Connection,
+    table: &str,
+    floor: Option<PrivacyFloor>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = TableFloor::key(table);
+    match floor {
+        Some(floor) => {
+            let floor_table = table.to_owned();
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&TableFloor { floor_table, floor })?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
+    }
+    reseal_tables(connection)
+}
+
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
@@ -295,7 +330,9 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
         return Err(CatalogError::UnknownTable { table: name.to_owned() });
     }
     grants::forget(connection, &Granted::Table(name.to_owned()))?;
-    connection.execute("DELETE FROM declared_table WHERE name = ?1", [AboutPeople::key(name)])?;
+    for key in [AboutPeople::key(name), TableFloor::key(name)] {
+        connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+    }
     reseal_tables(connection)
 }
 
@@ -313,6 +350,7 @@ pub(super) enum DeclaredRow {
     View(View),
     Export(ExportFolder),
     About(AboutPeople),
+    Floor(TableFloor),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -331,7 +369,7 @@ pub(super) fn declared(
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
             Err(CatalogError::UnknownTable { table: name.to_owned() })
         }
         Some(DeclaredRow::Table(_)) | None => Ok(()),
