@@ -217,8 +217,17 @@ impl MeasureFrame<'_> {
             let Total { expr, .. } =
                 if is_counted { exact(argument, &scope)? } else { total(argument, &scope)? };
             let schema = self.flow.plan.schema();
-            let data_type = expr.get_type(schema).map_err(|e| internal(&e))?;
-            let has_value = without_nan(expr, &data_type).is_not_null();
+            let mut shown = expr;
+            // A whole number as DOUBLE has a value wherever it has one: sums and means of a column
+            // share one count.
+            while let Expr::Cast(cast) = &shown
+                && *cast.field.data_type() == DataType::Float64
+                && cast.expr.get_type(schema).is_ok_and(|of| of.is_integer())
+            {
+                shown = cast.expr.as_ref().clone();
+            }
+            let data_type = shown.get_type(schema).map_err(|e| internal(&e))?;
+            let has_value = without_nan(shown, &data_type).is_not_null();
             all = Some(match all {
                 Some(filter) => filter.and(has_value),
                 None => has_value,

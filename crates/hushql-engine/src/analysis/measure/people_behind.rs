@@ -187,7 +187,7 @@ fn admit(floor: &FloorOf, measure: &Measure) -> Result<(), Refusal> {
         return refuse(
             Reason::Parameter,
             "a bound on all rows of a person leaves people out of groups, so that nobody can count who is behind a number",
-            format!("LAPLACE(eps=1) {text}, with rows=m or groups=C where a bound is needed"),
+            format!("LAPLACE(eps=1) {text}"),
         );
     }
     if within.is_some() || complete_above.is_some() {
