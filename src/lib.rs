@@ -94,8 +94,8 @@ pub use hushql_engine::{
     BudgetSlice, DaySpending, Declaration, Description, Engine, EngineBuilder, Error, Explanation,
     ExternalTable, Forecast, LedgerError, LogIn, Output, Owner, PreparedQuery, PrivacyBudget,
     PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, ReportForm, Resources, RoundsDone,
-    ScriptStatement, Session, SessionSight, Size, TableSchema, Value, VaultFile, demo,
-    split_statements, versions,
+    ScriptStatement, Session, SessionSight, Size, TableSchema, TemplateSignature, Value, VaultFile,
+    demo, split_statements, versions,
 };
 pub use hushql_privacy::privacy::{Cost, Notion, Spend};
 pub use hushql_privacy::{mechanism, privacy, sampler};

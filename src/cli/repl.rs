@@ -177,8 +177,11 @@ impl Shell {
     /// The next input, or `None` if the user leaves.
     fn read(&mut self) -> Result<Option<Input>, Failure> {
         self.printer.screen = screen(&mut self.editor);
-        if let (Some(helper), Ok(tables)) = (self.editor.helper_mut(), self.session.tables()) {
-            helper.vocabulary = Vocabulary::new(tables);
+        if let (Some(helper), Ok(mut named)) = (self.editor.helper_mut(), self.session.tables()) {
+            // A template stands where a table does.
+            let templates = self.session.templates().unwrap_or_default();
+            named.extend(templates.into_iter().map(|template| (template.name, Vec::new())));
+            helper.vocabulary = Vocabulary::new(named);
         }
         let left: Vec<_> =
             self.session.budgets().unwrap_or_default().iter().map(|state| state.left).collect();

@@ -35,6 +35,16 @@ pub(super) async fn empty(visitor: &Arc<Visitor>, table: &str) -> Answered {
         }
         below.markup("</p>");
     }
+    let asking = Arc::clone(visitor);
+    let templates = tokio::task::spawn_blocking(move || asking.session.templates()).await;
+    let templates = templates.ok().and_then(Result::ok).unwrap_or_default();
+    if sql.is_none() && !templates.is_empty() {
+        below.markup("<p class=\"note\">Or ask what its owner prepared: ");
+        for template in &templates {
+            below.element("code", &[], &template.example).markup(" ");
+        }
+        below.markup("</p>");
+    }
     page(StatusCode::OK, asking_page(visitor, &sql.unwrap_or_default(), &below))
 }
 

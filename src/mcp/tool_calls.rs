@@ -110,8 +110,17 @@ fn name(text: &str) -> String {
 async fn tables(call: &Call) -> Result<Value, CallFailure> {
     match text(call, "table")? {
         Some(table) => shown(&call.session, &format!("DESCRIBE {}", name(&table))).await,
+        None if calls_templates_alone(&call.session) => {
+            shown(&call.session, "SHOW TEMPLATES").await
+        }
         None => shown(&call.session, "SHOW TABLES").await,
     }
+}
+
+/// Whether templates are all that exists for a session.
+fn calls_templates_alone(session: &Session) -> bool {
+    session.tables().is_ok_and(|tables| tables.is_empty())
+        && session.templates().is_ok_and(|templates| !templates.is_empty())
 }
 
 async fn release_tables(call: &Call) -> Result<Value, CallFailure> {

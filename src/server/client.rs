@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::connections::{House, Seat, count};
 use super::encode::{EncodedRows, EncodedTable, shown};
+use super::encoding::Encoding;
 use super::known_settings;
 use super::reply::{Reply, Said};
 use super::sqlstate::{hinted, said};
@@ -204,10 +205,22 @@ impl Desk {
         self.setting("hushql.accuracy") == "columns"
     }
 
-    /// Lets the session find bounds, or refuse what has none, as `hushql.bounds` says.
-    pub(super) fn settle_bounds(&mut self) {
+    /// Lets the session find bounds, or refuse what has none, as `hushql.bounds` says, and encodes
+    /// texts as `client_encoding` says.
+    pub(super) fn settle(&mut self) {
+        self.reply.encoding = Encoding::of(&self.setting("client_encoding"));
         let found = self.setting("hushql.bounds") != "declared";
         self.session = self.session.clone().with_found_bounds(found);
+    }
+
+    /// The same after settings were reset. Drivers follow the encoding by the server's messages.
+    pub(super) fn settle_again(&mut self) {
+        let before = self.reply.encoding;
+        self.settle();
+        if self.reply.encoding != before {
+            let encoding = self.setting("client_encoding");
+            self.reply.parameter("client_encoding", &encoding);
+        }
     }
 
     /// Adds a notice, if the client wants any.

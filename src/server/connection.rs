@@ -16,6 +16,7 @@ use hushql::{Analyst, Error, Session};
 use super::catalog::DATABASE;
 use super::client::{Desk, Failed};
 use super::connections::{House, Seat, count};
+use super::encoding::{self, Encoding};
 use super::extended;
 use super::known_settings::SETTINGS;
 use super::message::{self, Broken, Message, Startup, first_of_log_in};
@@ -274,7 +275,7 @@ fn log_in(
 
 /// The next message of a log-in.
 fn password(channel: &mut impl Read) -> Result<Vec<u8>, ConnectionEnd> {
-    match message::next(channel, message::LONGEST_BEFORE_LOG_IN)? {
+    match message::next(channel, message::LONGEST_BEFORE_LOG_IN, Encoding::Utf8)? {
         Message::Password(body) => Ok(body),
         _ => Err(ConnectionEnd::Fatal(said("08P01", "a log-in goes on"))),
     }
@@ -290,16 +291,12 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), Conn
         .collect();
     for (name, value) in parameters.iter().chain(&options) {
         let name = name.to_lowercase();
-        if name == "client_encoding"
-            && !["utf8", "utf-8", "unicode", "sql_ascii"]
-                .contains(&value.trim_matches('\'').to_lowercase().as_str())
-        {
-            let message = "texts are UTF-8 here";
-            return Err(ConnectionEnd::Fatal(hinted("22023", message, "client_encoding=UTF8")));
-        }
-        // A client without a locale asks for no conversion, and gets the bytes of UTF-8.
-        if name == "client_encoding" && value.to_lowercase().contains("sql_ascii") {
-            desk.settings.insert(name, "SQL_ASCII".to_owned());
+        if name == "client_encoding" {
+            let Some(encoding) = encoding::named(value) else {
+                let message = "texts are in UTF8, LATIN1 or WIN1252 here";
+                return Err(ConnectionEnd::Fatal(hinted("22023", message, "client_encoding=UTF8")));
+            };
+            desk.settings.insert(name, encoding.to_owned());
             continue;
         }
         let kept = [
@@ -316,7 +313,7 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), Conn
             desk.settings.insert(name, if own { value } else { value.to_lowercase() });
         }
     }
-    desk.settle_bounds();
+    desk.settle();
     Ok(())
 }
 
@@ -328,7 +325,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
         if desk.house.is_stopping() {
             return Err(ConnectionEnd::Fatal(said("57P01", "the server is stopping")));
         }
-        let message = message::next(channel, message::LONGEST)?;
+        let message = message::next(channel, message::LONGEST, desk.reply.encoding)?;
         match &message {
             Message::Sync | Message::Terminate => {}
             _ if skips => continue,

@@ -5,7 +5,7 @@
 //! cancels, and when the password of a log-in is checked. Nothing here depends on rows.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::audit::Audit;
+use super::made_of_tables::MadeOfTables;
 use super::refused_shapes::RefusedShapes;
 use super::socket::Socket;
 use super::tls::Tls;
@@ -79,6 +80,8 @@ pub(super) struct House {
     pub(super) counts: ServerCounts,
     pub(super) stopping: AtomicBool,
     pub(super) started: SystemTime,
+    /// The relations of the catalog, for the roles that asked last.
+    pub(super) relations: MadeOfTables,
     guests: Mutex<HashMap<i32, Guest>>,
     turns: Turns,
 }
@@ -105,14 +108,12 @@ impl Guest {
     }
 }
 
-/// The network of an address: one IPv6 network has very many addresses, and whoever is on this
-/// machine has all of 127.0.0.0/8.
+/// The network of an address: one IPv6 network has very many addresses.
 fn network(address: IpAddr) -> IpAddr {
     match address {
-        IpAddr::V4(four) if four.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V4(_) => address,
         IpAddr::V6(six) => match six.to_ipv4_mapped() {
-            Some(four) => network(IpAddr::V4(four)),
+            Some(four) => IpAddr::V4(four),
             None => IpAddr::V6((u128::from(six) >> 64 << 64).into()),
         },
     }
@@ -168,6 +169,7 @@ impl House {
             counts: ServerCounts::default(),
             stopping: AtomicBool::new(false),
             started: SystemTime::now(),
+            relations: MadeOfTables::default(),
             guests: Mutex::default(),
             turns: Turns::default(),
         }

@@ -8,7 +8,7 @@ use super::encode::{self, EncodedTable, Unencoded, texts};
 use super::reply::Reply;
 use super::statement_kind::Copied;
 
-/// Writes all rows, and ends the copy.
+/// Writes all rows in the encoding of the reply, and ends the copy.
 pub(super) fn write(table: &EncodedTable, how: Copied, reply: &mut Reply) -> Result<(), Unencoded> {
     let (is_csv, has_header) = match how {
         Copied::Binary => return binary(table, reply),
@@ -19,10 +19,14 @@ pub(super) fn write(table: &EncodedTable, how: Copied, reply: &mut Reply) -> Res
     if has_header {
         let names =
             table.schema.fields().iter().map(|field| Some(field.name().as_bytes().to_vec()));
-        reply.copied(&line(&names.collect::<Vec<_>>(), is_csv));
+        let names = line(&names.collect::<Vec<_>>(), is_csv);
+        reply.copied(&reply.encoding.encoded(&names));
     }
     for batch in &table.batches {
-        texts(batch, |cells| reply.copied(&line(cells, is_csv)))?;
+        texts(batch, |cells| {
+            let line = line(cells, is_csv);
+            reply.copied(&reply.encoding.encoded(&line));
+        })?;
     }
     reply.copy_ends();
     Ok(())
@@ -38,7 +42,7 @@ const HEAD: usize = 5;
 
 fn binary(table: &EncodedTable, reply: &mut Reply) -> Result<(), Unencoded> {
     let columns = table.schema.fields().len();
-    let rows = encode::rows(table, &vec![1; columns])?;
+    let rows = encode::rows(table, &vec![1; columns], reply.encoding)?;
     reply.copy_begins(columns, true);
     // The beginning comes with the first row, or with the end if there is none: clients expect both
     // in one message.

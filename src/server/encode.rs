@@ -21,6 +21,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use hushql::{Answer, Receipt};
 
 use super::binary;
+use super::encoding::Encoding;
 use super::reply::{Reply, ReplyColumn};
 use super::timestamp;
 use super::types;
@@ -217,8 +218,12 @@ impl EncodedRows {
     }
 }
 
-/// Encodes all rows.
-pub(super) fn rows(table: &EncodedTable, formats: &[i16]) -> Result<EncodedRows, Unencoded> {
+/// Encodes all rows, with texts in the encoding of the client.
+pub(super) fn rows(
+    table: &EncodedTable,
+    formats: &[i16],
+    encoding: Encoding,
+) -> Result<EncodedRows, Unencoded> {
     let mut encoded = EncodedRows::default();
     let mut reply = Reply::default();
     let mut cells = Vec::new();
@@ -226,7 +231,7 @@ pub(super) fn rows(table: &EncodedTable, formats: &[i16]) -> Result<EncodedRows,
         let columns = batch.columns().iter().zip(table.schema.fields()).zip(formats);
         let columns = columns.map(|((column, field), format)| {
             let writer = CellWriter::of(column, *format == 1)?;
-            Ok(CellWriter { kind: about(field, TYPE), ..writer })
+            Ok(CellWriter { kind: about(field, TYPE), encoding, ..writer })
         });
         let columns = columns.collect::<Result<Vec<_>, Unencoded>>()?;
         for row in 0..batch.num_rows() {
@@ -273,6 +278,8 @@ struct CellWriter {
     /// The type of PostgreSQL that the texts are of, if it is not that of the column.
     kind: Option<u32>,
     binary: bool,
+    /// The encoding of texts.
+    encoding: Encoding,
 }
 
 impl CellWriter {
@@ -297,7 +304,7 @@ impl CellWriter {
         };
         // The NULLs of a column of the type NULL, and of a dictionary, are not in its own buffer.
         let nulls = column.logical_nulls();
-        Ok(Self { column, nulls, texts, kind: None, binary })
+        Ok(Self { column, nulls, texts, kind: None, binary, encoding: Encoding::Utf8 })
     }
 
     /// Writes a cell: its length, and its bytes.
@@ -313,9 +320,10 @@ impl CellWriter {
                 let text = texts.get(row).ok_or(Unencoded)?;
                 let kind = self.kind.unwrap_or_else(|| kind(self.column.data_type()).0);
                 match (self.binary, kind) {
-                    (true, kinds::TEXT) => to.extend_from_slice(text.as_bytes()),
-                    (true, kind) => binary::write(kind, text, to).ok_or(Unencoded)?,
-                    _ => to.extend_from_slice(text.as_bytes()),
+                    (true, kind) if ![kinds::TEXT, kinds::NAME].contains(&kind) => {
+                        binary::write(kind, text, to).ok_or(Unencoded)?;
+                    }
+                    _ => to.extend_from_slice(&self.encoding.encoded(text.as_bytes())),
                 }
             }
             None if self.binary => self.binary(row, to)?,

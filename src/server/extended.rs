@@ -53,9 +53,12 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
         return Err(said("08P01", message).into());
     }
     let formats = encode::formats(&formats, values.len()).map_err(|why| said("08P01", why))?;
+    let encoding = desk.reply.encoding;
     let typed = types.iter().zip(&formats).zip(&values);
     let values = typed
-        .map(|((kind, format), value)| parameters::value(*kind, *format, value.as_deref()))
+        .map(|((kind, format), value)| {
+            parameters::value(*kind, *format, value.as_deref(), encoding)
+        })
         .collect::<Result<Vec<Value>, String>>()
         .map_err(|why| said("22P02", why))?;
     if matches!(text.kind, StatementKind::Fetch { .. }) && results.contains(&1) {
@@ -213,7 +216,8 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
             }
             PortalSource::Text(other, values) => return run_text(desk, name, &other, &values),
         };
-        let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
+        let rows =
+            encode::rows(&table, &formats, desk.reply.encoding).map_err(|_| after_charge())?;
         if let Some(portal) = desk.portals.get_mut(name) {
             portal.stored = Some(Stored { rows, tag, sent: 0 });
         }
@@ -256,7 +260,8 @@ fn run_text(
                 .contains(&table.schema.fields().first().map_or("", |first| first.name()));
             if !is_summary {
                 let formats = vec![0; table.schema.fields().len()];
-                let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
+                let rows = encode::rows(&table, &formats, desk.reply.encoding)
+                    .map_err(|_| after_charge())?;
                 desk.reply.columns(&encode::columns(&table.schema, &formats));
                 desk.reply.append(rows.page(0, rows.rows()));
             }

@@ -10,6 +10,8 @@
 
 use std::io::{self, Read};
 
+use super::encoding::Encoding;
+
 /// The longest first message of a connection.
 const LONGEST_STARTUP: usize = 10_000;
 
@@ -106,7 +108,7 @@ pub(super) struct Bind {
 pub(super) fn startup(from: &mut impl Read) -> Result<Startup, Broken> {
     let length = length(from)?;
     let body = body(from, length, LONGEST_STARTUP)?;
-    let mut fields = Fields(&body);
+    let mut fields = Fields { rest: &body, encoding: Encoding::Utf8 };
     match fields.int()? {
         SSL => fields.end(Startup::Tls),
         GSS => fields.end(Startup::Gss),
@@ -128,8 +130,12 @@ pub(super) fn startup(from: &mut impl Read) -> Result<Startup, Broken> {
     }
 }
 
-/// Reads the next message.
-pub(super) fn next(from: &mut impl Read, longest: usize) -> Result<Message, Broken> {
+/// Reads the next message, whose texts are in this encoding.
+pub(super) fn next(
+    from: &mut impl Read,
+    longest: usize,
+    encoding: Encoding,
+) -> Result<Message, Broken> {
     let mut kind = [0];
     from.read_exact(&mut kind)?;
     // A message has to be read to its end, so an unknown kind is not read at all.
@@ -138,7 +144,7 @@ pub(super) fn next(from: &mut impl Read, longest: usize) -> Result<Message, Brok
     }
     let length = length(from)?;
     let body = body(from, length, longest)?;
-    let mut fields = Fields(&body);
+    let mut fields = Fields { rest: &body, encoding };
     match kind[0] {
         b'p' => Ok(Message::Password(body)),
         b'Q' => {
@@ -182,7 +188,7 @@ pub(super) fn next(from: &mut impl Read, longest: usize) -> Result<Message, Brok
 
 /// The fields of a client's first message of a log-in: the mechanism and its data.
 pub(super) fn first_of_log_in(body: &[u8]) -> Result<(String, Vec<u8>), Broken> {
-    let mut fields = Fields(body);
+    let mut fields = Fields { rest: body, encoding: Encoding::Utf8 };
     let (mechanism, said) = (fields.text()?, fields.value()?);
     fields.end((mechanism, said.unwrap_or_default()))
 }
@@ -209,14 +215,17 @@ fn body(from: &mut impl Read, length: usize, longest: usize) -> Result<Vec<u8>, 
 }
 
 /// The unread rest of a message.
-struct Fields<'a>(&'a [u8]);
+struct Fields<'a> {
+    rest: &'a [u8],
+    encoding: Encoding,
+}
 
 const SHORT: Broken = Broken::Protocol("a message ends too early");
 
 impl<'a> Fields<'a> {
     fn bytes(&mut self, n: usize) -> Result<&'a [u8], Broken> {
-        let (bytes, rest) = self.0.split_at_checked(n).ok_or(SHORT)?;
-        self.0 = rest;
+        let (bytes, rest) = self.rest.split_at_checked(n).ok_or(SHORT)?;
+        self.rest = rest;
         Ok(bytes)
     }
 
@@ -235,7 +244,7 @@ impl<'a> Fields<'a> {
     /// A count of items that have at least two bytes each.
     fn count(&mut self) -> Result<usize, Broken> {
         let count = usize::from(u16::from_be_bytes(self.array()?));
-        if count > self.0.len() / 2 { Err(SHORT) } else { Ok(count) }
+        if count > self.rest.len() / 2 { Err(SHORT) } else { Ok(count) }
     }
 
     fn shorts(&mut self) -> Result<Vec<i16>, Broken> {
@@ -245,11 +254,10 @@ impl<'a> Fields<'a> {
 
     /// A text that ends with a zero.
     fn text(&mut self) -> Result<String, Broken> {
-        let end = self.0.iter().position(|byte| *byte == 0).ok_or(SHORT)?;
+        let end = self.rest.iter().position(|byte| *byte == 0).ok_or(SHORT)?;
         let text = self.bytes(end)?;
         self.bytes(1)?;
-        let text = std::str::from_utf8(text);
-        Ok(text.map_err(|_| Broken::Protocol("a text is not UTF-8"))?.to_owned())
+        self.encoding.decoded(text).ok_or(Broken::Protocol("a text is not UTF-8"))
     }
 
     /// A value with its length, or NULL.
@@ -273,7 +281,7 @@ impl<'a> Fields<'a> {
 
     /// The message, if no bytes are left.
     fn end<T>(self, message: T) -> Result<T, Broken> {
-        match self.0.is_empty() {
+        match self.rest.is_empty() {
             true => Ok(message),
             false => Err(Broken::Protocol("a message is longer than it should be")),
         }
@@ -290,7 +298,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Message, Broken> {
-        next(&mut &*bytes, 1_000)
+        next(&mut &*bytes, 1_000, Encoding::Utf8)
     }
 
     #[test]

@@ -10,6 +10,7 @@
 use hushql::Value;
 
 use super::encode::kinds;
+use super::encoding::Encoding;
 use super::parameter_types::{element_of, is_element};
 use super::{numeric, timestamp};
 
@@ -17,8 +18,16 @@ use super::{numeric, timestamp};
 ///
 /// # Errors
 /// A sentence, if the type is unknown, or the bytes are not a value of it.
-pub(super) fn value(kind: u32, format: i16, bytes: Option<&[u8]>) -> Result<Value, String> {
+pub(super) fn value(
+    kind: u32,
+    format: i16,
+    bytes: Option<&[u8]>,
+    encoding: Encoding,
+) -> Result<Value, String> {
     let Some(bytes) = bytes else { return Ok(Value::Null) };
+    let is_text = format == 0 || matches!(kind, kinds::TEXT | kinds::VARCHAR | kinds::NAME);
+    let decoded = encoding.decoded(bytes).filter(|_| is_text && encoding != Encoding::Utf8);
+    let bytes = decoded.as_ref().map_or(bytes, String::as_bytes);
     let read = if format == 1 { binary(kind, bytes) } else { text(kind, bytes) };
     read.map_err(|why| why.to_owned())
 }
@@ -246,9 +255,9 @@ mod tests {
             ),
             (kinds::DATE, "2000-01-02", 1_i32.to_be_bytes().to_vec(), Value::from("2000-01-02")),
         ] {
-            assert_eq!(value(kind, 0, Some(text.as_bytes())).unwrap(), expected);
-            assert_eq!(value(kind, 1, Some(&binary)).unwrap(), expected);
-            assert_eq!(value(kind, 1, None).unwrap(), Value::Null);
+            assert_eq!(value(kind, 0, Some(text.as_bytes()), Encoding::Utf8).unwrap(), expected);
+            assert_eq!(value(kind, 1, Some(&binary), Encoding::Utf8).unwrap(), expected);
+            assert_eq!(value(kind, 1, None, Encoding::Utf8).unwrap(), Value::Null);
         }
     }
 
@@ -264,7 +273,7 @@ mod tests {
             ("-0.000e+9", "0"),
             ("1e-38", "0.00000000000000000000000000000000000001"),
         ] {
-            let read = value(kinds::NUMERIC, 0, Some(text.as_bytes()));
+            let read = value(kinds::NUMERIC, 0, Some(text.as_bytes()), Encoding::Utf8);
             let expected = match expected.parse() {
                 Ok(whole) => Value::Integer(whole),
                 Err(_) => Value::Decimal(expected.to_owned()),
@@ -282,7 +291,10 @@ mod tests {
             ".e1",
             "1E38",
         ] {
-            assert!(value(kinds::NUMERIC, 0, Some(text.as_bytes())).is_err(), "{text}");
+            assert!(
+                value(kinds::NUMERIC, 0, Some(text.as_bytes()), Encoding::Utf8).is_err(),
+                "{text}"
+            );
         }
     }
 
@@ -292,23 +304,26 @@ mod tests {
         let head = [number(1), number(0), number(26), number(2), number(1)].concat();
         let two = [number(4), number(7), number(-1)].concat();
         let whole = [head.clone(), two].concat();
-        assert_eq!(value(kinds::OIDS, 1, Some(&whole)), Ok(Value::from("{7,NULL}")));
+        assert_eq!(
+            value(kinds::OIDS, 1, Some(&whole), Encoding::Utf8),
+            Ok(Value::from("{7,NULL}"))
+        );
         for (text, expected) in [
             ("{a}", r#"{"a"}"#),
             ("{17,a b,NULL}", r#"{"17","a b",NULL}"#),
             (r#"{"a,b",c\"d}"#, r#"{"a,b","c\"d"}"#),
             ("{}", "{}"),
         ] {
-            let text = value(kinds::TEXTS, 0, Some(text.as_bytes()));
+            let text = value(kinds::TEXTS, 0, Some(text.as_bytes()), Encoding::Utf8);
             assert_eq!(text, Ok(Value::from(expected)));
         }
         let none = [number(0), number(0), number(26)].concat();
-        assert_eq!(value(kinds::OIDS, 1, Some(&none)), Ok(Value::from("{}")));
+        assert_eq!(value(kinds::OIDS, 1, Some(&none), Encoding::Utf8), Ok(Value::from("{}")));
         for end in 0..whole.len() {
-            assert!(value(kinds::OIDS, 1, Some(&whole[..end])).is_err(), "{end}");
+            assert!(value(kinds::OIDS, 1, Some(&whole[..end]), Encoding::Utf8).is_err(), "{end}");
         }
         let many = [number(1), number(0), number(26), number(i32::MAX), number(1)].concat();
-        assert!(value(kinds::OIDS, 1, Some(&many)).is_err());
+        assert!(value(kinds::OIDS, 1, Some(&many), Encoding::Utf8).is_err());
     }
 
     #[test]
@@ -329,7 +344,10 @@ mod tests {
             (kinds::BYTEA, 0, b"x"),
             (600, 1, b"x"),
         ] {
-            assert!(value(kind, format, Some(bytes)).is_err(), "{kind} {format} {bytes:?}");
+            assert!(
+                value(kind, format, Some(bytes), Encoding::Utf8).is_err(),
+                "{kind} {format} {bytes:?}"
+            );
         }
     }
 }

@@ -16,6 +16,7 @@ use hushql::{Description, Error, Value, split_statements};
 use super::catalog;
 use super::client::{Desk, Failed, MOST_STATEMENTS, Statement};
 use super::encode::kinds;
+use super::encoding::Encoding;
 use super::example::examples;
 use super::parameter_types;
 use super::parameters;
@@ -192,7 +193,9 @@ fn executed(desk: &Desk, execute: &str) -> Result<(Arc<StatementText>, Vec<Value
         return Err(said("42601", message).into());
     }
     let values = given.iter().zip(types).map(|(text, kind)| {
-        let value = parameters::value(kind, 0, text.as_deref().map(str::as_bytes));
+        // The text of the statement was decoded already.
+        let text = text.as_deref().map(str::as_bytes);
+        let value = parameters::value(kind, 0, text, Encoding::Utf8);
         value.map_err(|why| Failed::from(said("22P02", why)))
     });
     Ok((text, values.collect::<Result<_, _>>()?))

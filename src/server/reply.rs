@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use super::encoding::Encoding;
+
 /// The description of an answer's column for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReplyColumn {
@@ -35,9 +37,16 @@ pub(super) struct Said {
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     bytes: Vec<u8>,
+    /// The encoding of texts.
+    pub(super) encoding: Encoding,
 }
 
 impl Reply {
+    /// An empty buffer for texts in this encoding.
+    pub(super) fn with(encoding: Encoding) -> Self {
+        Self { encoding, ..Self::default() }
+    }
+
     /// Takes the bytes out of the buffer.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
@@ -76,7 +85,7 @@ impl Reply {
     pub(super) fn mechanisms(&mut self, mechanisms: &[&str]) {
         self.message(b'R', |to| {
             int(to, 10);
-            mechanisms.iter().for_each(|mechanism| text(to, mechanism));
+            mechanisms.iter().for_each(|mechanism| text(to, mechanism, Encoding::Utf8));
             to.push(0);
         });
     }
@@ -103,9 +112,10 @@ impl Reply {
     }
 
     pub(super) fn parameter(&mut self, name: &str, value: &str) {
+        let encoding = self.encoding;
         self.message(b'S', |to| {
-            text(to, name);
-            text(to, value);
+            text(to, name, encoding);
+            text(to, value, encoding);
         });
     }
 
@@ -122,7 +132,7 @@ impl Reply {
         self.message(b'v', |to| {
             int(to, 3 << 16);
             int(to, i32::try_from(unknown.len()).unwrap_or(0));
-            unknown.iter().for_each(|name| text(to, name));
+            unknown.iter().for_each(|name| text(to, name, Encoding::Utf8));
         });
     }
 
@@ -133,18 +143,21 @@ impl Reply {
     }
 
     pub(super) fn error(&mut self, severity: &str, said: &Said) {
-        self.message(b'E', |to| fields(to, severity, said));
+        let encoding = self.encoding;
+        self.message(b'E', |to| fields(to, severity, said, encoding));
     }
 
     pub(super) fn notice(&mut self, severity: &str, said: &Said) {
-        self.message(b'N', |to| fields(to, severity, said));
+        let encoding = self.encoding;
+        self.message(b'N', |to| fields(to, severity, said, encoding));
     }
 
     pub(super) fn columns(&mut self, columns: &[ReplyColumn]) {
+        let encoding = self.encoding;
         self.message(b'T', |to| {
             short(to, columns.len());
             for ReplyColumn { name, table, column, kind, size, format } in columns {
-                text(to, name);
+                text(to, name, encoding);
                 to.extend_from_slice(&table.to_be_bytes());
                 to.extend_from_slice(&column.to_be_bytes());
                 to.extend_from_slice(&kind.to_be_bytes());
@@ -168,7 +181,7 @@ impl Reply {
     }
 
     pub(super) fn complete(&mut self, tag: &str) {
-        self.message(b'C', |to| text(to, tag));
+        self.message(b'C', |to| text(to, tag, Encoding::Utf8));
     }
 
     pub(super) fn nothing_asked(&mut self) {
@@ -226,15 +239,16 @@ fn short(to: &mut Vec<u8>, value: usize) {
 }
 
 /// A text, up to its first zero byte.
-fn text(to: &mut Vec<u8>, text: &str) {
-    to.extend(text.bytes().take_while(|byte| *byte != 0));
+fn text(to: &mut Vec<u8>, text: &str, encoding: Encoding) {
+    let bytes = encoding.encoded(text.as_bytes());
+    to.extend(bytes.iter().take_while(|byte| **byte != 0));
     to.push(0);
 }
 
-fn fields(to: &mut Vec<u8>, severity: &str, said: &Said) {
+fn fields(to: &mut Vec<u8>, severity: &str, said: &Said, encoding: Encoding) {
     let mut field = |kind: u8, value: &str| {
         to.push(kind);
-        text(to, value);
+        text(to, value, encoding);
     };
     field(b'S', severity);
     field(b'V', severity);

@@ -74,7 +74,7 @@ pub(super) fn run(
                 Some(name) => drop(desk.settings.remove(name)),
                 None => desk.settings.clear(),
             }
-            desk.settle_bounds();
+            desk.settle_again();
             done("RESET")
         }
         StatementKind::Setting(name) => {
@@ -92,7 +92,7 @@ pub(super) fn run(
             desk.statements.clear();
             desk.portals.clear();
             desk.settings.clear();
-            desk.settle_bounds();
+            desk.settle_again();
             done("DISCARD ALL")
         }
         StatementKind::Deallocate(name) => {
@@ -204,7 +204,7 @@ fn declare(
         }
     };
     let formats = vec![0; table.schema.fields().len()];
-    let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
+    let rows = encode::rows(&table, &formats, desk.reply.encoding).map_err(|_| after_charge())?;
     if let Some(answer) = &answer {
         answer.remarks().for_each(|remark| desk.notice(remark));
     }

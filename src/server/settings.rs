@@ -1,14 +1,14 @@
 //! Settings of a connection, as `SET` and `set_config` change them.
 
 use super::client::{Desk, Failed};
-use super::known_settings;
 use super::sqlstate::{hinted, said};
+use super::{encoding, known_settings};
 
 /// Settings whose values are checked, with the allowed values. All other settings take any value,
 /// and have no effect.
 const CHECKED: [(&str, &[&str]); 6] = [
     ("bytea_output", &["hex"]),
-    ("client_encoding", &["utf8", "utf-8", "unicode", "sql_ascii"]),
+    ("client_encoding", &["utf8", "sql_ascii", "latin1", "win1252"]),
     ("datestyle", &["iso", "iso, mdy", "iso,mdy", "iso, dmy", "iso,dmy", "iso, ymd", "iso,ymd"]),
     ("hushql.accuracy", &["columns", "notices"]),
     ("hushql.bounds", &["found", "declared"]),
@@ -56,8 +56,15 @@ pub(super) fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<
         return Err(hinted("42704", message, hint).into());
     }
     match value {
-        None => drop(desk.settings.remove(name)),
+        None => {
+            desk.settings.remove(name);
+            if name == "client_encoding" {
+                desk.reply.parameter(name, "UTF8");
+            }
+        }
         Some(value) => {
+            let encoding = encoding::named(&value).filter(|_| name == "client_encoding");
+            let value = encoding.map_or(value, str::to_owned);
             let checked = CHECKED.iter().find(|(checked, _)| *checked == name);
             if let Some((_, may)) = checked
                 && !may.contains(&value.to_lowercase().as_str())
@@ -77,8 +84,7 @@ pub(super) fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<
                 return Err(said("22023", "the value of a setting has at most 256 bytes").into());
             }
             let value = match (name, value.to_lowercase().as_str()) {
-                ("client_encoding", "sql_ascii") => "SQL_ASCII".to_owned(),
-                ("client_encoding", _) => "UTF8".to_owned(),
+                ("client_encoding", _) => value,
                 (_, folded) if checked.is_some() => folded.to_owned(),
                 _ => value,
             };
@@ -92,6 +98,6 @@ pub(super) fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<
             }
         }
     }
-    desk.settle_bounds();
+    desk.settle();
     Ok(())
 }

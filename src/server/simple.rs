@@ -88,7 +88,7 @@ pub(super) fn answered(
         }
         StatementOutcome::Rows { table, tag, answer } => {
             let formats = vec![0; table.schema.fields().len()];
-            let rows = encode::rows(&table, &formats).map_err(unencoded)?;
+            let rows = encode::rows(&table, &formats, desk.reply.encoding).map_err(unencoded)?;
             desk.record(text, "00000", answer.as_ref());
             if let Some(answer) = &answer {
                 answer.remarks().for_each(|remark| desk.notice(remark));
@@ -98,7 +98,7 @@ pub(super) fn answered(
             desk.reply.complete(&complete(tag, rows.rows()));
         }
         StatementOutcome::Copied { table, how, answer } => {
-            let mut lines = Reply::default();
+            let mut lines = Reply::with(desk.reply.encoding);
             copy::write(&table, how, &mut lines).map_err(unencoded)?;
             desk.record(text, "00000", answer.as_ref());
             if let Some(answer) = &answer {

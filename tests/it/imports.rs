@@ -64,7 +64,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 44] = [
+const PLACES: [(&str, Place); 45] = [
     ("aggregate", Place::Shelf),
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
@@ -102,6 +102,7 @@ const PLACES: [(&str, Place); 44] = [
     ("guard", Place::Frame),
     ("instance", Place::Frame),
     ("resources", Place::Frame),
+    ("templates", Place::Frame),
     ("versions", Place::Frame),
     ("views", Place::Frame),
     ("lib", Place::Frame),

@@ -98,7 +98,7 @@ def main() -> int:
                 taken = []
                 for _ in range(RUNS):
                     began = computed(place.process.pid)
-                    answer = client.pgconn.exec_params(sql.encode(), [value and value.encode() for value in values]) if values else client.pgconn.exec_(sql.encode())
+                    answer = client.pgconn.exec_params(sql.encode(), [None if value is None else value.encode() for value in values]) if values else client.pgconn.exec_(sql.encode())
                     taken.append(computed(place.process.pid) - began)
                 refused += answer.status not in (1, 2)
                 times.append((statistics.median(taken), sql))

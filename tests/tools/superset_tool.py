@@ -65,6 +65,8 @@ def main():
     step("time range", lambda: chart(columns=["city"], from_dttm=SINCE, to_dttm=UNTIL))
     for grain in ("PT1H", "P1D", "P1W", "P1M", "P1Y"):
         step(f"time grain {grain}", lambda: chart(is_timeseries=True, extras={"time_grain_sqla": grain}, from_dttm=SINCE, to_dttm=UNTIL))
+    series = {"columns": ["city"], "series_columns": ["city"], "series_limit": 2, "is_timeseries": True, "extras": {"time_grain_sqla": "P1M"}}
+    step("series limit", lambda: chart(**series, from_dttm=SINCE, to_dttm=UNTIL, inner_from_dttm=SINCE, inner_to_dttm=UNTIL))
     step("filter values", lambda: table.values_for_column("city", limit=100))
     step("SQL Lab", lambda: expect(database.get_df(QUESTION).iloc[0, 0] == 200, "not 200 people"))
     step("preview", lambda: database.get_df("SELECT * FROM public.people LIMIT 10"))

@@ -26,11 +26,13 @@ mod accuracy;
 mod consistent_notes;
 pub(crate) mod drowned;
 pub(crate) mod file_answer;
+mod floor_notes;
 mod found_bounds;
 mod receipt;
 
 use consistent_notes::consistent_notes;
 use drowned::{NumberColumn, Remedy, remedies};
+use floor_notes::floor_notes;
 use found_bounds::{bound_of, found_bounds_notes};
 
 pub use accuracy::{Accuracy, AccuracyKind};
@@ -337,6 +339,14 @@ impl Head {
         let (notes, remedies) = (notes(release, drawn), remedies(release, drawn));
         Self { schema, accuracy, notes, receipt, without_bound, remedies }
     }
+
+    /// The same without remarks, which would name tables and columns of the query.
+    pub(crate) fn without_remarks(mut self) -> Self {
+        self.notes.clear();
+        self.remedies.clear();
+        self.without_bound.clear();
+        self
+    }
 }
 
 /// The name of a column of numbers that should have errors, but has none on any row.
@@ -426,6 +436,7 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         .chain(calendar)
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
+    notes.extend((0..analysis.parts().len()).flat_map(|part| floor_notes(release, part)));
     notes.extend(null_key_note(analysis.parts()));
     let choices = analysis.parts().iter().filter(|part| part.unknown_partitions().is_none());
     notes.extend(choices.filter_map(|part| {
@@ -547,6 +558,11 @@ pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> 
         .filter(|output| analysis.origin(*output).and_then(in_units) == Some(false))
         .flat_map(|output| accuracy(release, output, &drawn))
         .collect()
+}
+
+/// How accurate the columns of an answer will be, one sentence each.
+pub(crate) fn predicted_lines(release: &Release, schema: &SchemaRef) -> Vec<String> {
+    predicted(release, schema).iter().filter_map(Accuracy::line).collect()
 }
 
 fn accuracy(release: &Release, output: usize, drawn: &Drawn) -> Vec<Accuracy> {

@@ -51,6 +51,7 @@ mod instance;
 mod owner;
 mod resources;
 mod sql_type;
+mod templates;
 mod versions;
 mod views;
 
@@ -78,8 +79,8 @@ pub use engine::owner_session::Owner;
 pub use engine::prepared::PreparedQuery;
 pub use engine::progress::RoundsDone;
 pub use engine::reports::ReportForm;
-pub use engine::schemas::TableSchema;
 pub use engine::session::Session;
+pub use engine::shown_templates::TemplateSignature;
 pub use engine::spending::DaySpending;
 pub use engine::split_statements;
 pub use engine::stream::AnswerStream;
@@ -87,6 +88,7 @@ pub use engine::vault_file::VaultFile;
 pub use engine::visible_catalog::SessionSight;
 pub use error::{Error, LedgerError};
 pub use explain::Explanation;
+pub use instance::known_schemas::TableSchema;
 pub use ledger::{BudgetState, ChargeCaps, CostCap, SliceState};
 pub use owner::typed::{
     BudgetSlice, Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit,

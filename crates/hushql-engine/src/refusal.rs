@@ -219,6 +219,16 @@ impl Refusal {
 
     /// Adds that the query reads these views. One of them may contain the refused clause.
     #[must_use]
+    pub(crate) fn over_template(mut self, template: &str) -> Self {
+        let within = format!("the template {}", visible::line(template));
+        self.clause = match self.clause.as_str() {
+            "" => within,
+            clause => format!("{clause}, in {within}"),
+        };
+        self
+    }
+
+    /// The same refusal of a query over these views.
     pub(crate) fn over_views(mut self, views: &[String]) -> Self {
         if !views.is_empty() {
             let over = format!("a query over the view {}", visible::line(&views.join(", ")));

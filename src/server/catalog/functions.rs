@@ -6,6 +6,7 @@
 use super::super::{timestamp, types};
 use super::datum::{CatalogType, Datum, Unanswered};
 use super::relations::{self, CATALOG, INFORMATION, PUBLIC, World};
+use super::templates;
 
 /// The whole seconds from its second argument to its first one, for EXTRACT.
 pub(super) const SECONDS: &str = "extract(epoch)";
@@ -183,7 +184,7 @@ pub(super) fn call(world: &World, name: &str, values: &[Datum]) -> Result<Datum,
     let told = |text: Option<String>| text.map_or(Datum::Null, |text| Datum::Text(text.into()));
     let number = |n: usize| Datum::Int(i64::try_from(n).unwrap_or(i64::MAX));
     if NONE.contains(&name) {
-        return Ok(Datum::Null);
+        return Ok(told(templates::said(world, name, int(0))));
     }
     Ok(match name {
         "version" => Datum::Text(format!("PostgreSQL {}", world.version).into()),
@@ -491,6 +492,7 @@ fn is_visible(world: &World, oid: i64) -> bool {
     relations::name_of(world, oid).is_some_and(|(schema, _)| schema != "information_schema")
         || types::numbered(oid).is_some()
         || [2, 403].contains(&oid)
+        || templates::has(world, oid)
 }
 
 /// The name of the relation, type or schema with this number, as `regclass` and similar types show
@@ -597,7 +599,7 @@ mod tests {
     #[test]
     fn functions_about_texts_and_arrays() {
         let world = World {
-            tables: hushql::Engine::demo().unwrap().analyst("lab").unwrap().schemas().unwrap(),
+            tables: hushql::Engine::demo().unwrap().analyst("lab").unwrap().schema_list().unwrap(),
             ..World::default()
         };
         let call =

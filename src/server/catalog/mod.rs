@@ -50,6 +50,7 @@ mod calls;
 mod compile;
 mod datum;
 mod functions;
+mod kept_relations;
 mod met;
 mod named;
 mod node;
@@ -60,6 +61,7 @@ mod relations;
 mod rows;
 mod select;
 mod set_functions;
+mod templates;
 #[cfg(test)]
 mod tests;
 
@@ -173,9 +175,13 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         timestamp_text(i64::try_from(since.as_micros()).unwrap_or(0), true)
     };
+    let tables = desk.session.schema_list()?;
+    let role = desk.role.clone().unwrap_or_else(|| "owner".to_owned());
     Ok(Some(World {
-        tables: desk.session.schemas()?,
-        role: desk.role.clone().unwrap_or_else(|| "owner".to_owned()),
+        kept: desk.house.relations.of(&role, &tables),
+        tables,
+        templates: desk.session.templates()?,
+        role,
         database: DATABASE,
         version: VERSION.to_owned(),
         process: desk.seat.process,

@@ -5,13 +5,15 @@
 //! bounded.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::aggregates::{aggregated, grouped};
 use super::compile::{Aggregate, Extra, NamedColumns, Sort, Window};
 use super::datum::{Datum, Row, Unanswered};
+use super::kept_relations::{IndexKey, IndexedRows, RowPlaces};
 use super::node::{Comparison, Env, Node, SubqueryRows};
 use super::order::{by, sort};
 use super::set_functions;
@@ -19,6 +21,9 @@ use super::set_functions;
 /// The most values in the rows of a join, and the most rounds of a recursion.
 const MOST_CELLS: usize = 4_000_000;
 const MOST_ROUNDS: usize = 100;
+
+/// From this number of rows on, a first source is reduced to the rows that can have partners.
+const MANY_ROWS: usize = 500;
 
 /// A query.
 #[derive(Debug)]
@@ -110,7 +115,7 @@ impl Join {
 #[derive(Debug)]
 pub(super) enum From {
     /// The rows of a relation, and its number.
-    Table(Rc<Vec<Row>>, i64),
+    Table(Arc<IndexedRows>, i64),
     Plan {
         plan: Box<CatalogQuery>,
         lateral: bool,
@@ -274,7 +279,7 @@ impl Select {
     fn joined(&self, env: &Env<'_>) -> Result<Vec<Row>, Unanswered> {
         // If one of them has no rows, the join has none.
         let is_empty = |source: &FromItem| match &source.from {
-            From::Table(rows, _) => rows.is_empty() && source.join == Join::Inner,
+            From::Table(all, _) => all.rows.is_empty() && source.join == Join::Inner,
             From::Plan { .. } | From::Call { .. } | From::Working(_) => false,
         };
         // A source whose own rows all stay is joined before anything is filtered.
@@ -284,6 +289,7 @@ impl Select {
         }
         let reach: Vec<usize> = self.filter.iter().map(reach).collect();
         let total: usize = self.sources.iter().map(|source| source.width).sum();
+        let mut first = if held.is_none() { self.partnered(env) } else { None };
         let (mut rows, mut width) = (vec![Vec::new()], 0);
         for (place, source) in self.sources.iter().enumerate() {
             let bound = width + source.width;
@@ -299,7 +305,7 @@ impl Select {
                 })
                 .map(|(node, _)| node)
                 .collect();
-            rows = join(source, rows, width, &now, env)?;
+            rows = join(source, first.take(), rows, width, &now, env)?;
             width = bound;
         }
         if self.sources.is_empty() {
@@ -312,6 +318,68 @@ impl Select {
         }
         Ok(rows)
     }
+
+    /// The rows of a large first source that can have partners: those whose value is that of a row
+    /// of another inner source that satisfies the conditions on this source alone. `None` if that
+    /// leaves out less than half of them, or if a condition fails, which it does again in the join.
+    fn partnered(&self, env: &Env<'_>) -> Option<Arc<IndexedRows>> {
+        let first = self.sources.first()?;
+        let From::Table(all, _) = &first.from else { return None };
+        if all.rows.len() < MANY_ROWS {
+            return None;
+        }
+        let mut end = first.width;
+        for source in self.sources.iter().skip(1) {
+            let columns = end..end + source.width;
+            end = columns.end;
+            let From::Table(others, _) = &source.from else { continue };
+            let conditions = || source.on.iter().chain(&self.filter);
+            let own: Vec<&Node> = conditions().filter(|node| is_within(node, &columns)).collect();
+            let equal = conditions().find_map(|node| equated(node, first.width, &columns));
+            let Some((column, other)) = equal.filter(|_| source.join == Join::Inner) else {
+                continue;
+            };
+            if own.is_empty() || others.rows.len() >= MANY_ROWS {
+                continue;
+            }
+            let (index, mut places) = (all.places(column), BTreeSet::new());
+            for row in &others.rows {
+                let before = std::iter::repeat_n(Datum::Null, columns.start);
+                let row: Row = before.chain(row.iter().cloned()).collect();
+                if all_true(&own, &row, env).ok()? {
+                    let key = IndexKey::of(row.get(other)?);
+                    places.extend(index.get(&key).into_iter().flatten().copied());
+                }
+            }
+            if places.len() < all.rows.len() / 2 {
+                let rows = places.into_iter().filter_map(|place| all.rows.get(place).cloned());
+                return Some(Arc::new(IndexedRows::new(rows.collect())));
+            }
+        }
+        None
+    }
+}
+
+/// True if an expression reads columns of one source, and nothing else of the query.
+fn is_within(node: &Node, columns: &Range<usize>) -> bool {
+    let (mut reads_own, mut reads_others) = (false, false);
+    node.walk(&mut |node| match node {
+        Node::Column { depth: 0, index } if columns.contains(index) => reads_own = true,
+        Node::Column { depth: 0, .. } => reads_others = true,
+        _ => {}
+    });
+    reads_own && !reads_others && reach(node) < usize::MAX
+}
+
+/// The column of the first source, and the column of another source, that a condition equates.
+fn equated(node: &Node, first: usize, columns: &Range<usize>) -> Option<(usize, usize)> {
+    let Node::Compare(Comparison::Equal, a, b) = node else { return None };
+    let (Node::Column { depth: 0, index: a }, Node::Column { depth: 0, index: b }) = (&**a, &**b)
+    else {
+        return None;
+    };
+    let fits = |a: usize, b: usize| (a < first && columns.contains(&b)).then_some((a, b));
+    fits(*a, *b).or_else(|| fits(*b, *a))
 }
 
 /// Appends the `row_number()` values to each row.
@@ -369,18 +437,22 @@ fn reach(node: &Node) -> usize {
     reach
 }
 
-/// Joins the rows so far with a source, and keeps the rows that satisfy the conditions.
+/// Joins the rows so far with a source, and keeps the rows that satisfy the conditions. `given` are
+/// the rows of the source that may do so, if they are known.
 fn join(
     source: &FromItem,
+    given: Option<Arc<IndexedRows>>,
     rows: Vec<Row>,
     width: usize,
     filter: &[&Node],
     env: &Env<'_>,
 ) -> Result<Vec<Row>, Unanswered> {
     let fixed = match &source.from {
-        From::Table(rows, _) => Some(Rc::clone(rows)),
-        From::Working(rows) => Some(Rc::new(rows.borrow().clone())),
-        From::Plan { plan, lateral: false } => Some(Rc::new(plan.rows(&Env { row: &[], ..*env })?)),
+        From::Table(all, _) => Some(given.unwrap_or_else(|| Arc::clone(all))),
+        From::Working(rows) => Some(Arc::new(IndexedRows::new(rows.borrow().clone()))),
+        From::Plan { plan, lateral: false } => {
+            Some(Arc::new(IndexedRows::new(plan.rows(&Env { row: &[], ..*env })?)))
+        }
         From::Plan { .. } | From::Call { .. } => None,
     };
     let on: Vec<&Node> = source
@@ -388,16 +460,18 @@ fn join(
         .iter()
         .chain(filter.iter().copied().filter(|_| source.join == Join::Inner))
         .collect();
-    let index = fixed.as_ref().and_then(|rows| RowIndex::of(rows, &on, width));
+    let index = fixed.as_ref().and_then(|all| RowIndex::of(all, &on, width));
     let (mut joined, mut matched) = (Vec::new(), BTreeSet::new());
-    let all: Vec<usize> = (0..fixed.as_ref().map_or(0, |rows| rows.len())).collect();
+    // With an index, not all places are tried.
+    let tried = fixed.as_ref().filter(|_| index.is_none()).map_or(0, |all| all.rows.len());
+    let all: Vec<usize> = (0..tried).collect();
     for row in rows {
         let here = Env { row: &row, ..*env };
         let own;
         let (partners, places) = match &fixed {
             Some(fixed) => {
                 let places = index.as_ref().map(|index| index.places(&here)).transpose()?;
-                (fixed.as_slice(), places.unwrap_or(&all))
+                (fixed.rows.as_slice(), places.unwrap_or(&all))
             }
             None => {
                 own = rows_of(&source.from, &here)?;
@@ -444,7 +518,8 @@ fn join(
         }
     }
     if let (true, Some(fixed)) = (source.join.keeps_right(), &fixed) {
-        for (_, row) in fixed.iter().enumerate().filter(|(place, _)| !matched.contains(place)) {
+        let places = fixed.rows.iter().enumerate();
+        for (_, row) in places.filter(|(place, _)| !matched.contains(place)) {
             let nulls = std::iter::repeat_n(Datum::Null, width);
             let both: Row = nulls.chain(row.iter().cloned()).collect();
             if all_true(filter, &both, env)? {
@@ -469,7 +544,7 @@ fn all_true(nodes: &[&Node], row: &[Datum], env: &Env<'_>) -> Result<bool, Unans
 fn rows_of(from: &From, env: &Env<'_>) -> Result<Vec<Row>, Unanswered> {
     let (name, values, numbered, width) = match from {
         From::Plan { plan, .. } => return plan.rows(&Env { row: &[], outer: Some(env), ..*env }),
-        From::Table(rows, _) => return Ok(rows.to_vec()),
+        From::Table(all, _) => return Ok(all.rows.clone()),
         From::Working(rows) => return Ok(rows.borrow().clone()),
         From::Call { name, values, numbered, width } => (name, values, *numbered, *width),
     };
@@ -485,35 +560,14 @@ fn rows_of(from: &From, env: &Env<'_>) -> Result<Vec<Row>, Unanswered> {
 /// An index of rows by the value of one column.
 struct RowIndex<'a> {
     other: &'a Node,
-    places: HashMap<IndexKey, Vec<usize>>,
-}
-
-/// A value by which rows are found. A number and its text are the same.
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum IndexKey {
-    Null,
-    Int(i64),
-    Text(Arc<str>),
-}
-
-impl IndexKey {
-    fn of(value: &Datum) -> Self {
-        match value {
-            Datum::Null => Self::Null,
-            Datum::Int(number) => Self::Int(*number),
-            Datum::Text(text) => {
-                text.parse().map_or_else(|_| Self::Text(Arc::clone(text)), Self::Int)
-            }
-            value => Self::Text(value.text().unwrap_or_default().into()),
-        }
-    }
+    places: Arc<RowPlaces>,
 }
 
 impl<'a> RowIndex<'a> {
     /// An index for a condition that a column of the new rows equals an expression over the rows so
     /// far.
-    fn of(rows: &[Row], on: &[&'a Node], width: usize) -> Option<Self> {
-        if rows.len() < 8 {
+    fn of(all: &IndexedRows, on: &[&'a Node], width: usize) -> Option<Self> {
+        if all.rows.len() < 8 {
             return None;
         }
         let new = |node: &Node| match node {
@@ -529,12 +583,7 @@ impl<'a> RowIndex<'a> {
             _ => None,
         });
         let (column, other) = found?;
-        let mut places: HashMap<IndexKey, Vec<usize>> = HashMap::new();
-        for (at, row) in rows.iter().enumerate() {
-            let key = row.get(column).map_or(IndexKey::Null, IndexKey::of);
-            places.entry(key).or_default().push(at);
-        }
-        Some(Self { other, places })
+        Some(Self { other, places: all.places(column) })
     }
 
     fn places(&self, env: &Env<'_>) -> Result<&[usize], Unanswered> {

@@ -5,17 +5,21 @@
 //! have no rows here ([`super::rows`]).
 
 use std::cell::RefCell;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use hushql::TableSchema;
+use hushql::{TableSchema, TemplateSignature};
 
 use super::super::types;
 use super::datum::CatalogType;
+use super::kept_relations::KeptRelations;
 
 /// The data that the catalog is generated from.
 #[derive(Debug, Default)]
 pub(crate) struct World {
-    pub(crate) tables: Vec<TableSchema>,
+    pub(crate) tables: Arc<[TableSchema]>,
+    pub(crate) templates: Vec<TemplateSignature>,
+    /// What is kept for these tables and this role.
+    pub(crate) kept: Arc<KeptRelations>,
     pub(crate) role: String,
     pub(crate) database: &'static str,
     pub(crate) version: String,
@@ -130,7 +134,12 @@ pub(super) fn name_of(world: &World, number: i64) -> Option<(&str, &str)> {
 
 /// The table with this number.
 pub(super) fn table(world: &World, number: i64) -> Option<&TableSchema> {
-    world.tables.iter().find(|table| oid(&table.name) == number)
+    let places = world.kept.places(|| {
+        // If two have one number, it is that of the first.
+        let numbered = world.tables.iter().enumerate().rev();
+        numbered.map(|(place, table)| (oid(&table.name), place)).collect()
+    });
+    world.tables.get(*places.get(&number)?)
 }
 
 /// The number of a role.

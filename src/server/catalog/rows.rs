@@ -3,16 +3,20 @@
 //! In: the tables and views that the client may see, and a relation such as `pg_class`. Out: its
 //! rows. Most relations have none.
 
+use std::sync::Arc;
+
 use hushql::TableSchema;
 
 use super::super::encode::kind;
 use super::super::types;
 use super::datum::{CatalogType, Datum};
 use super::functions::quoted;
+use super::kept_relations::IndexedRows;
 use super::relations::{
     CATALOG, DATABASE, INFORMATION, OWNER, PUBLIC, Relation, RelationColumn, World, oid,
     role_number,
 };
+use super::templates;
 
 /// Values of a row with the names of their columns. Other columns have the default of their type:
 /// `false`, 0, an empty text, or NULL.
@@ -39,6 +43,19 @@ fn default(relation: &Relation, (name, kind): RelationColumn) -> Datum {
         CatalogType(24) => "-".into(),
         CatalogType(700 | 701) => int(0),
         _ => Datum::Null,
+    }
+}
+
+/// The relations that are large, and follow from the tables and the role alone. They are kept.
+/// Functions do not: templates are among them.
+const KEPT: [&str; 8] =
+    ["pg_class", "pg_attribute", "pg_type", "pg_tables", "pg_views", "tables", "columns", "views"];
+
+/// The rows of a relation, the kept ones if it is large.
+pub(super) fn indexed(world: &World, relation: &Relation) -> Arc<IndexedRows> {
+    match KEPT.contains(&relation.name) {
+        true => world.kept.rows(relation.oid, || rows(world, relation)),
+        false => Arc::new(IndexedRows::new(rows(world, relation))),
     }
 }
 
@@ -195,7 +212,7 @@ fn fixed(world: &World, name: &str) -> Vec<RelationRow> {
     match name {
         "pg_namespace" => schemas(world, false),
         "pg_type" => all_types(),
-        "pg_proc" => functions_of_types(),
+        "pg_proc" => functions_of_types().into_iter().chain(templates::rows(world)).collect(),
         "pg_am" => [(2_u32, "heap", "t", "heap_tableam_handler"), (403, "btree", "i", "bthandler")]
             .into_iter()
             .map(|(number, name, kind, handler)| {
@@ -349,11 +366,17 @@ fn functions_of_types() -> Vec<RelationRow> {
             ("proowner", int(OWNER)),
             ("prolang", int(12)),
             ("procost", int(1)),
+            ("prorows", int(0)),
             ("prokind", "f".into()),
             ("proisstrict", Datum::Bool(true)),
+            ("proretset", Datum::Bool(false)),
             ("provolatile", "i".into()),
             ("proparallel", "s".into()),
             ("pronargs", int(1)),
+            ("pronargdefaults", int(0)),
+            ("prorettype", int(0)),
+            ("proargtypes", "".into()),
+            ("proargnames", Datum::Null),
         ]
     };
     names.into_iter().map(one).collect()

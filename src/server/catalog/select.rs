@@ -529,7 +529,7 @@ impl Within<'_> {
         let missing = || Unanswered::Relation(name.join("."));
         let relation = relations::relation(schema, bare).ok_or_else(missing)?;
         compiler.touched.set(true);
-        let rows = Rc::new(rows::rows(compiler.world, relation));
+        let rows = rows::indexed(compiler.world, relation);
         let system = relations::SYSTEM.map(|(name, kind)| (name, CatalogType(kind)));
         let system = system.iter().filter(|_| relation.kind == "r");
         let columns = relation.columns.iter().chain(system);

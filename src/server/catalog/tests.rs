@@ -10,7 +10,7 @@ use super::{asked, compiled, with_room};
 
 fn world() -> World {
     World {
-        tables: Engine::demo().unwrap().analyst("lab").unwrap().schemas().unwrap(),
+        tables: Engine::demo().unwrap().analyst("lab").unwrap().schema_list().unwrap(),
         role: "lab".to_owned(),
         database: "hushql",
         version: "15.0".to_owned(),

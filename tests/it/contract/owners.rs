@@ -40,6 +40,10 @@ CREATE VIEW b_is_read (\"Id\", age) AS SELECT id, age FROM people -- adults
 CREATE OR REPLACE VIEW x AS SELECT one FROM (SELECT 1 AS one) AS y;
 ";
 
+/// Floors of people, behind the questions: each would cost one release more.
+const FLOORS: &str = "ALTER TABLE copy SET PRIVACY FLOOR 10 (beta=0.02);
+ALTER PRIVACY BUDGET r SET PER QUERY (default_rho=0.2, max_rho=1, min_units=12, min_units_beta=0.01)";
+
 /// A vault with every kind of declaration, hostile names, and charges.
 pub(super) fn study() -> Study {
     let study = Study::new();
@@ -58,6 +62,7 @@ pub(super) fn study() -> Study {
         study.lab(&format!("SELECT LAPLACE(eps={eps}) COUNT(*) FROM {table}")).says(0, &[]);
     }
     study.lab("SELECT GAUSSIAN(rho=0.1, rows=1) COUNT(*) FROM copy").says(0, &[]);
+    study.owner(FLOORS).says(0, &[]);
     study
 }
 

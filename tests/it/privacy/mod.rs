@@ -27,6 +27,7 @@ pub(crate) mod objects;
 pub(crate) mod one_group;
 pub(crate) mod open_quotes;
 pub(crate) mod paid;
+pub(crate) mod people_floor;
 pub(crate) mod possible_keys;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
@@ -42,6 +43,7 @@ pub(crate) mod sources;
 pub(crate) mod sqlite;
 pub(crate) mod statistics;
 pub(crate) mod swap;
+pub(crate) mod templates;
 pub(crate) mod together;
 pub(crate) mod unknown_partitions;
 pub(crate) mod watch;

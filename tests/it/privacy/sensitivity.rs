@@ -39,6 +39,7 @@ use crate::privacy::relations::{Kind, Value, column, hostile};
 use crate::privacy::swap::{Swap, looked_up};
 use crate::seed::seed;
 
+mod floors;
 mod groups;
 mod histogram;
 mod oscillation;
@@ -203,8 +204,14 @@ fn shares() -> RecordBatch {
 }
 
 fn world(unit: Unit) -> World {
+    world_of(unit, |_| {})
+}
+
+/// A world in which more is declared.
+fn world_of(unit: Unit, declare: impl FnOnce(&Vault)) -> World {
     let vault = Vault::in_memory().unwrap();
     vault.create_table(&table(unit.clone())).unwrap();
+    declare(&vault);
     let no_domain = |_: &str| None;
     let public = line::table("shares", &shares().schema(), Privacy::Public, no_domain);
     vault.create_table(&public).unwrap();
@@ -600,9 +607,20 @@ impl Run<'_> {
 
 /// Tries random queries until so many were answered, each with so many pairs of neighbours.
 async fn run(seed: u64, wanted: usize, pairs: usize, query: Query, check: Check) -> Seen {
+    run_in(units().map(world).into(), seed, wanted, pairs, query, check).await
+}
+
+/// The same in these worlds.
+async fn run_in(
+    worlds: Vec<World>,
+    seed: u64,
+    wanted: usize,
+    pairs: usize,
+    query: Query,
+    check: Check,
+) -> Seen {
     let mut dice = Dice(seed);
     let state = single_partition();
-    let worlds = units().map(world);
     let mut seen = Seen::default();
     while seen.answered < wanted {
         let world = &worlds[dice.below(worlds.len())];

@@ -23,6 +23,7 @@ use crate::refusal::{Reason, Refusal};
 use above::error_bars::with_called_ends;
 use above::failing_calls::no_failing_call;
 use above::implicit_bounds::with_bounds_found;
+use above::joined_groups::with_joins_replaced;
 use above::never_met::no_impossible_condition;
 use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::unmatched_joins::no_unmatched_join;
@@ -70,6 +71,7 @@ pub use measure::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
+pub use measure::people_behind::{PeopleCount, PeopleFloor};
 pub(crate) use measure::row_bound_ladder::proposed;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::unknown_partitions::{Compares, Payer, UnknownPartitions};
@@ -97,7 +99,7 @@ pub fn analyze(
     lookups: &Lookups,
     tables: &dyn Tables,
 ) -> Result<Analysis, NotAnalyzed> {
-    let found = |finds_spans: bool| {
+    let found = |bound: &Bound, finds_spans: bool| {
         let once =
             |bound: &Bound| analyze_once(Context { bound, catalog, lookups, tables, finds_spans });
         match once(bound) {
@@ -106,7 +108,15 @@ pub fn analyze(
         }
     };
     // What finds no bounds has those that follow from the declarations, if there are some.
-    found(true).or_else(|_| found(false))
+    let whole = |bound: &Bound| found(bound, true).or_else(|_| found(bound, false));
+    let refused = match whole(bound) {
+        Err(refused @ (NotAnalyzed::Refused(_) | NotAnalyzed::ManyUnits(_))) => refused,
+        analyzed => return analyzed,
+    };
+    match with_joins_replaced(bound, catalog, &whole) {
+        Some(replaced) => whole(&replaced),
+        None => Err(refused),
+    }
 }
 
 /// Analyzes a query as it is written, without finding bounds for it.

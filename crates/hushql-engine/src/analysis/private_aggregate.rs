@@ -45,6 +45,7 @@ use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::measure_frame::{
     MeasureFrame, argument, sum_raw, with_rows_of_owner,
 };
+use crate::analysis::measure::people_behind::{PeopleFloor, with_counts};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::measure::row_bound_ladder;
@@ -69,6 +70,7 @@ pub struct PrivateAggregate {
     released: SchemaRef,
     late: Vec<Option<Clamped>>,
     unknown_partitions: Option<UnknownPartitions>,
+    people_floor: Option<PeopleFloor>,
     default_delta: Option<Delta>,
     pub(super) aggregate: Aggregate,
     /// For each key, the rows that have a listed value of it.
@@ -158,6 +160,11 @@ impl PrivateAggregate {
     /// The same, for a caller that sets the number that is compared with the threshold.
     pub(crate) fn unknown_partitions_mut(&mut self) -> Option<&mut UnknownPartitions> {
         self.unknown_partitions.as_mut()
+    }
+
+    /// The floors of people that bind it, and what decides which numbers are shown.
+    pub fn people_floor(&self) -> Option<&PeopleFloor> {
+        self.people_floor.as_ref()
     }
 
     /// The δ that a budget's PER QUERY default states for keys that only the data contain. `None`
@@ -279,7 +286,11 @@ pub(crate) fn cut(
         .collect();
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
     let flow = with_public_ranges(flow, &calls, sources.tables);
-    let mut measures = {
+    let floors = {
+        let tables = flow.subject.tables().iter().map(String::as_str);
+        sources.catalog.floors_of(flow.subject.unit_domain(), tables)
+    };
+    let (mut measures, people_floor) = {
         let mut frame = MeasureFrame {
             flow: &flow,
             columns: &mut columns,
@@ -294,7 +305,10 @@ pub(crate) fn cut(
             measure(call, &mut frame, &keys)
                 .map_err(|error| error.in_call(call.release, aggregate, i))
         });
-        measures.collect::<Result<Vec<_>, _>>()?
+        let mut measures = measures.collect::<Result<Vec<_>, _>>()?;
+        let are_unknown = keys.are_unknown();
+        let floor = with_counts(floors, &calls, &mut measures, &mut frame, are_unknown)?;
+        (measures, floor)
     };
     if sets.is_some() && !keys.are_unknown() {
         // This δ is for unknown groups, which only other sets have.
@@ -302,7 +316,12 @@ pub(crate) fn cut(
     }
     same_rows(&measures)?;
     let unknown_partitions = match keys.are_unknown() {
-        true => Some(UnknownPartitions::for_measures(&measures, &flow.subject)?),
+        true => {
+            let floor = people_floor.as_ref().map_or(1, PeopleFloor::people);
+            let unknown = UnknownPartitions::for_measures(&measures, &flow.subject, floor)?;
+            people_floor.iter().try_for_each(|own| own.check_threshold(&measures, &unknown))?;
+            Some(unknown)
+        }
         false => None,
     };
     // Beside keys from the data, the known keys are compared with rows before anything is added up.
@@ -325,7 +344,8 @@ pub(crate) fn cut(
     // In plain SQL the aggregate has its own type, but the release is the key.
     let chosen = plain.and_then(|_| calls.first()).map(|call| &call.data_type);
     let counted = calls.first().filter(|_| alone).map(|call| &call.data_type);
-    let released = Arc::new(released_columns(aggregate, chosen, counted));
+    let counts = people_floor.as_ref().map_or(0, |floor| floor.counts.len());
+    let released = Arc::new(released_columns(aggregate, chosen, counted, counts));
     Ok(PrivateAggregate {
         subject: flow.subject.clone(),
         public: flow.public.clone(),
@@ -338,6 +358,7 @@ pub(crate) fn cut(
         released,
         late,
         unknown_partitions,
+        people_floor,
         default_delta,
         aggregate: aggregate.clone(),
         coverage: covered,
@@ -409,14 +430,17 @@ fn over_columns(
 }
 
 /// The columns of the released table: the aggregate's columns. If a key is chosen, all have its
-/// type. If the keys are shown alone, the number that selects them is last.
+/// type. If the keys are shown alone, the number that selects them is last. Counts of people that
+/// decide which numbers are shown follow.
 fn released_columns(
     aggregate: &Aggregate,
     chosen: Option<&DataType>,
     counted: Option<&DataType>,
+    counts: usize,
 ) -> Schema {
     let fields = aggregate.schema.fields().iter();
     let types = fields.map(|field| chosen.unwrap_or_else(|| field.data_type())).chain(counted);
+    let types = types.chain(std::iter::repeat_n(&DataType::Int64, counts));
     let columns = types.enumerate().map(|(i, of)| Field::new(format!("c{i}"), of.clone(), true));
     Schema::new(columns.collect::<Vec<_>>())
 }

@@ -31,6 +31,7 @@ use super::keys::of_column::with_known_keys;
 use super::not_analyzed::{NotAnalyzed, lost};
 use super::splitter::has_marker;
 use crate::analysis::call::input_columns::InputColumns;
+use crate::analysis::measure::people_behind::PeopleFloor;
 use crate::bind::Bound;
 use crate::catalog::{Catalog, quoted};
 use crate::codes::{Codes, units};
@@ -149,6 +150,7 @@ fn analyzed(
     if flow.is_public() {
         return Err(not_private("the table", true).into());
     }
+    refuse_under_floor(catalog, &flow)?;
     refuse_never(&flow, tables)?;
     refuse_unmatched(&flow, tables)?;
     let mut columns = InputColumns::new(&flow);
@@ -190,6 +192,20 @@ fn analyzed(
         weighed,
         steps: Vec::new(),
     })
+}
+
+/// Refuses rows that a floor of people binds: invented rows have numbers of few people.
+fn refuse_under_floor(catalog: &Catalog, flow: &PrivateRelation) -> Result<(), Refusal> {
+    let tables = flow.subject.tables().iter().map(String::as_str);
+    let floors = catalog.floors_of(flow.subject.unit_domain(), tables);
+    if floors.is_empty() {
+        return Ok(());
+    }
+    let floor = PeopleFloor { floors, counts: Vec::new() };
+    let why = "invented rows show numbers of few people";
+    let write =
+        "CREATE RELEASE TABLE name AS SELECT x, LAPLACE(eps=1) COUNT(*) AS n FROM t GROUP BY x";
+    Err(floor.refusal("a synthetic table", why, write))
 }
 
 /// The public codes of one column.

@@ -200,6 +200,10 @@ fn join_constraint(operator: &sql::JoinOperator) -> Option<&sql::JoinConstraint>
     }
 }
 
+/// The only call that may stand in FROM, and how.
+const A_TEMPLATE: &str =
+    "a template, alone in FROM: SELECT * FROM monthly('north'); SHOW TEMPLATES lists them";
+
 pub(super) fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
     match factor {
         TableFactor::Table {
@@ -214,7 +218,7 @@ pub(super) fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
             sample,
             index_hints,
         } => {
-            absent(args.is_none(), "a table function")?;
+            instead(args.is_none(), "a table function", A_TEMPLATE)?;
             absent(with_hints.is_empty(), "a table hint")?;
             absent(version.is_none(), "a table version")?;
             absent(!*with_ordinality, "WITH ORDINALITY")?;

@@ -8,7 +8,9 @@ use std::fmt;
 use sqlparser::ast as sql;
 
 pub use super::asked::Parameters;
-use super::declaration::{BudgetRequestStatement, Declaration, ReleaseTableChange, Show};
+use super::budget_request::BudgetRequestStatement;
+use super::called_template::TemplateCall;
+use super::declaration::{Declaration, ReleaseTableChange, Show};
 pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause};
 pub use super::markers::{candidate_marker, candidate_of, marked, marker};
 use super::synthetic_options::{SyntheticMethod, SyntheticOptions};
@@ -118,6 +120,8 @@ pub struct QueryStatement {
     /// The same query with its subqueries that have a LIMIT as releases of their own, if it has
     /// any.
     pub(crate) limited: Option<Box<QueryStatement>>,
+    /// The template that the query calls, in the place of a table.
+    pub(crate) template: Option<TemplateCall>,
     /// The text of the statement that contains the query, with the values of its parameters. The
     /// ledger stores it.
     pub(crate) text: String,

@@ -10,8 +10,10 @@
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::declaration::{Accountant, Allowance, LimitClause, PerQueryClause, SpentClause};
+use super::amounts_per_query::{FloorClause, PerQueryClause};
+use super::declaration::{Accountant, Allowance, LimitClause, SpentClause};
 use super::literal::{Literal, named_literals};
+use crate::catalog::PrivacyFloor;
 use crate::dialect::clauses::{error, expect_word, take_word};
 use crate::privacy::{Delta, Epsilon, Rho, parse_decimal};
 
@@ -166,11 +168,15 @@ pub(super) fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserErr
             "bounds" => {
                 set(parser, &mut clause.declared_bounds, &name, parse_bounds(&value))?;
             }
+            "min_units" => set(parser, &mut clause.min_units, &name, parse_people(&value))?,
+            "min_units_beta" => {
+                set(parser, &mut clause.min_units_beta, &name, parse_delta(&value))?;
+            }
             _ => {
                 return error(
                     parser,
                     &format!(
-                        "PER QUERY takes default, default_rho, default_delta, min, min_rho, max, max_rho, max_delta and bounds, not {name}"
+                        "PER QUERY takes default, default_rho, default_delta, min, min_rho, max, max_rho, max_delta, bounds, min_units and min_units_beta, not {name}"
                     ),
                 );
             }
@@ -184,6 +190,31 @@ fn parse_bounds(value: &Literal) -> Option<bool> {
     let word = value.text()?;
     let is = |known: &str| word.eq_ignore_ascii_case(known);
     (is("declared") || is("found")).then(|| is("declared"))
+}
+
+/// A floor: a number of people.
+fn parse_people(value: &Literal) -> Option<u64> {
+    let people = value.text()?.parse::<u64>().ok()?;
+    (2..=PrivacyFloor::MOST).contains(&people).then_some(people)
+}
+
+/// `n [(beta=0.01)]`, which follows FLOOR.
+pub(super) fn floor(parser: &mut Parser) -> Result<FloorClause, ParserError> {
+    let people = parser.parse_literal_uint()?;
+    if !(2..=PrivacyFloor::MOST).contains(&people) {
+        let range = range_of("min_units");
+        return error(parser, &format!("a floor is {range}"));
+    }
+    let mut beta = None;
+    if parser.peek_token().token == Token::LParen {
+        for (name, value) in named_literals(parser, "SET PRIVACY FLOOR 10 (beta=0.01)")? {
+            match name.as_str() {
+                "beta" => set(parser, &mut beta, &name, parse_delta(&value))?,
+                _ => return error(parser, &format!("FLOOR takes beta, not {name}")),
+            }
+        }
+    }
+    Ok(FloorClause { people, beta })
 }
 
 pub(super) fn parse_epsilon(value: &Literal) -> Option<Epsilon> {
@@ -202,7 +233,10 @@ pub(super) fn parse_delta(value: &Literal) -> Option<Delta> {
 fn range_of(name: &str) -> &'static str {
     match name {
         "bounds" => "bounds=declared or bounds=found",
-        "delta" | "default_delta" | "max_delta" => "a number between 0 and 1, at least 1e-18",
+        "min_units" => "a number of people from 2 to 1099511627776",
+        "delta" | "default_delta" | "max_delta" | "beta" | "min_units_beta" => {
+            "a number between 0 and 1, at least 1e-18"
+        }
         "coupons" => "a whole number from 1 to 4294967295",
         _ => "a number from 1e-12 to 1000000",
     }

@@ -9,7 +9,9 @@
 use sqlparser::ast as sql;
 
 use crate::catalog::Replay;
+use crate::dialect::amounts_per_query::{FloorClause, PerQueryClause};
 use crate::dialect::literal::Literal;
+use crate::dialect::parameter_clauses::TemplateClause;
 use crate::dialect::password::Password;
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 
@@ -52,6 +54,20 @@ pub enum Declaration {
         /// What happens if the name is taken.
         taken: Taken,
     },
+    /// `CREATE [OR REPLACE] TEMPLATE [IF NOT EXISTS] name(parameters) AS query`.
+    CreateTemplate {
+        /// The template.
+        template: TemplateClause,
+        /// What happens if the name is taken.
+        taken: Taken,
+    },
+    /// `DROP TEMPLATE [IF EXISTS] name`.
+    DropTemplate {
+        /// The template's name.
+        name: String,
+        /// Whether a missing template is not an error.
+        if_exists: bool,
+    },
     /// `DROP VIEW [IF EXISTS] name`.
     DropView {
         /// The view's name.
@@ -87,6 +103,14 @@ pub enum Declaration {
         table: String,
         /// The number of people. `None` forgets it.
         people: Option<u64>,
+    },
+    /// `ALTER TABLE name SET PRIVACY FLOOR n [(beta=…)]`, or `DROP PRIVACY FLOOR`: the fewest
+    /// people behind a number that may be shown.
+    SetFloor {
+        /// The table's name.
+        table: String,
+        /// The floor. `None` drops it.
+        floor: Option<FloorClause>,
     },
     /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
@@ -206,8 +230,8 @@ pub enum Declaration {
         /// The folder into which the analyst's answers may be written. `None` drops it.
         folder: Option<String>,
     },
-    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] PASSWORD 'text'
-    /// [VALID UNTIL 'time']`.
+    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] [TEMPLATES ONLY]
+    /// [PASSWORD 'text'] [VALID UNTIL 'time']`.
     CreateRole {
         /// The role's name, which is also the analyst's.
         name: String,
@@ -271,6 +295,10 @@ pub enum GrantObjects {
     AllBudgets,
     /// `role {, role}`.
     Roles(Vec<String>),
+    /// `EXECUTE ON TEMPLATE name {, name}`.
+    Templates(Vec<String>),
+    /// `EXECUTE ON ALL TEMPLATES`: those that are declared now.
+    AllTemplates,
 }
 
 /// The options of a role. `None` means that an option is not written.
@@ -284,6 +312,8 @@ pub struct RoleClause {
     pub valid_until: Option<String>,
     /// True if queries of the role may use the PER QUERY default of a budget.
     pub defaults: Option<bool>,
+    /// True if the role may call templates, and nothing else.
+    pub templates_only: Option<bool>,
 }
 
 /// `SLICE analyst LIMIT (…) [SPENT (…)]` of a new budget.
@@ -453,30 +483,6 @@ pub enum Accountant {
     },
 }
 
-/// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…,
-/// max_delta=…, bounds=…)`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PerQueryClause {
-    /// The ε of a query that states no cost.
-    pub default: Option<Epsilon>,
-    /// The ρ of a query that states no cost.
-    pub default_rho: Option<Rho>,
-    /// The δ of a query that states no cost.
-    pub default_delta: Option<Delta>,
-    /// The least ε that one query may cost.
-    pub min: Option<Epsilon>,
-    /// The least ρ that one query may cost.
-    pub min_rho: Option<Rho>,
-    /// The most ε that one query may cost.
-    pub max: Option<Epsilon>,
-    /// The most ρ that one query may cost.
-    pub max_rho: Option<Rho>,
-    /// The most δ that one query may cost.
-    pub max_delta: Option<Delta>,
-    /// `bounds=declared` is true: ranges must be declared or written. `bounds=found` is false.
-    pub declared_bounds: Option<bool>,
-}
-
 /// By what the rows of SHOW PRIVACY BUDGET are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpendingBy {
@@ -488,32 +494,6 @@ pub enum SpendingBy {
     Month,
     /// A cell of people.
     Cell,
-}
-
-/// A request for more of a budget, or the owner's decision on one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BudgetRequestStatement {
-    /// `REQUEST PRIVACY BUDGET name ADD (…) REASON 'text'`.
-    Ask {
-        /// The budget's name.
-        budget: String,
-        /// What to add to its limit.
-        add: Box<LimitClause>,
-        /// Why.
-        reason: String,
-    },
-    /// `APPROVE REQUEST n`.
-    Approve {
-        /// The number of the request.
-        number: i64,
-    },
-    /// `DENY REQUEST n [REASON 'text']`.
-    Deny {
-        /// The number of the request.
-        number: i64,
-        /// Why; may be empty.
-        reason: String,
-    },
 }
 
 /// A change of a release table.
@@ -562,6 +542,10 @@ pub enum Show {
         /// By what the rows are grouped.
         by: SpendingBy,
     },
+    /// `SHOW TEMPLATES`: which may be called, with what they cost.
+    Templates,
+    /// `SHOW CREATE TEMPLATE name`, for owners.
+    CreateTemplate(String),
     /// `SHOW ROLES`, for owners: who may log in, and until when.
     Roles,
     /// `SHOW GRANTS [FOR role]`: who may ask about what. A role sees its own.

@@ -12,14 +12,16 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::budget_clauses::{accountant, limit, per_query, spent};
-use super::declaration::{Declaration, DomainClause, PerQueryClause, Taken, UnitClause};
+use super::amounts_per_query::PerQueryClause;
+use super::budget_clauses::{accountant, floor, limit, per_query, spent};
+use super::declaration::{Declaration, DomainClause, Taken, UnitClause};
 use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
 use super::role_statements::role;
 use super::script::TokenOffsets;
 use super::slice_clauses::{alteration, analyst, slices};
+use super::template_clauses::create_template;
 use super::view::create_view;
 use crate::catalog::Replay;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
@@ -54,6 +56,15 @@ pub(super) fn declaration(
             let taken = taken(parser, replace)?;
             create_view(parser, dialect, places, taken)
         }
+        "create" if take_word(parser, "TEMPLATE") => {
+            let taken = taken(parser, replace)?;
+            create_template(parser, dialect, places, taken)
+        }
+        "drop" if take_word(parser, "TEMPLATE") => {
+            let if_exists = word_then(parser, "IF", "EXISTS");
+            let name = name(parser)?;
+            Ok(Declaration::DropTemplate { name, if_exists })
+        }
         "alter" if take_word(parser, "TABLE") => Ok(alter_table(parser)?),
         "alter" if take_word(parser, "VAULT") => Ok(alter_vault(parser)?),
         "drop" if take_word(parser, "TABLE") => {
@@ -67,8 +78,8 @@ pub(super) fn declaration(
         _ => Err(Refusal::new(
             Reason::Statement,
             verb.to_uppercase(),
-            "only external tables, views, privacy budgets, release tables and roles can be created and dropped",
-            "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …, CREATE RELEASE TABLE … AS SELECT …",
+            "only external tables, views, templates, privacy budgets, release tables and roles can be created and dropped",
+            "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, CREATE TEMPLATE …(…) AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …, CREATE RELEASE TABLE … AS SELECT …",
         )
         .into()),
     }
@@ -202,6 +213,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
             return Ok(Declaration::SetAbout { table, people: None });
         }
         expect_word(parser, "PRIVACY")?;
+        if take_word(parser, "FLOOR") {
+            return Ok(Declaration::SetFloor { table, floor: None });
+        }
         take_word(parser, "UNIT");
         return Ok(Declaration::DropUnit { table });
     }
@@ -230,6 +244,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
             false => Vec::new(),
         };
         return Ok(Declaration::SetSpent { table, by, spent, together });
+    }
+    if take_word(parser, "FLOOR") {
+        return Ok(Declaration::SetFloor { table, floor: Some(floor(parser)?) });
     }
     expect_word(parser, "UNIT")?;
     let unit = unit(parser)?;

@@ -20,7 +20,7 @@ use super::slice_clauses::analyst;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::query_syntax::name;
 
-const TAKES: &str = "SELECT on tables, USAGE on budgets, and roles are granted: GRANT SELECT ON visits TO lab, GRANT SELECT ON ALL TABLES TO lab, GRANT USAGE ON BUDGET study TO lab, GRANT clinic TO eve";
+const TAKES: &str = "SELECT on tables, USAGE on budgets, EXECUTE on templates, and roles are granted: GRANT SELECT ON visits TO lab, GRANT SELECT ON ALL TABLES TO lab, GRANT USAGE ON BUDGET study TO lab, GRANT EXECUTE ON TEMPLATE monthly TO lab, GRANT clinic TO eve";
 
 /// `GRANT … TO …` and `REVOKE … FROM …`.
 pub(super) fn grant(parser: &mut Parser) -> Result<Statement, ParserError> {
@@ -39,6 +39,10 @@ pub(super) fn grant(parser: &mut Parser) -> Result<Statement, ParserError> {
         true if take_word(parser, "USAGE") => {
             parser.expect_keyword(Keyword::ON)?;
             budgets(parser)?
+        }
+        true if take_word(parser, "EXECUTE") => {
+            parser.expect_keyword(Keyword::ON)?;
+            templates(parser)?
         }
         true => return error(parser, TAKES),
         false => GrantObjects::Roles(list(parser, analyst)?),
@@ -87,6 +91,20 @@ fn budgets(parser: &mut Parser) -> Result<GrantObjects, ParserError> {
     match take_word(parser, "BUDGET") {
         true => Ok(GrantObjects::Budgets(list(parser, name)?)),
         false => error(parser, "USAGE is granted on budgets: GRANT USAGE ON BUDGET study TO lab"),
+    }
+}
+
+/// `ALL TEMPLATES` or `TEMPLATE name {, name}`.
+fn templates(parser: &mut Parser) -> Result<GrantObjects, ParserError> {
+    if word_then(parser, "ALL", "TEMPLATES") {
+        return Ok(GrantObjects::AllTemplates);
+    }
+    match take_word(parser, "TEMPLATE") {
+        true => Ok(GrantObjects::Templates(list(parser, name)?)),
+        false => error(
+            parser,
+            "EXECUTE is granted on templates: GRANT EXECUTE ON TEMPLATE monthly TO lab",
+        ),
     }
 }
 
@@ -160,6 +178,10 @@ mod tests {
             (
                 "GRANT clinic, \"co-lab\" TO eve",
                 grant(GrantObjects::Roles(names(&["clinic", "co-lab"])), &["eve"], true),
+            ),
+            (
+                "REVOKE EXECUTE ON TEMPLATE monthly, daily FROM lab",
+                grant(GrantObjects::Templates(names(&["monthly", "daily"])), &["lab"], false),
             ),
             ("GRANT usage TO eve", grant(GrantObjects::Roles(names(&["usage"])), &["eve"], true)),
             ("SET GRANTS REQUIRED", Declaration::SetGrants { are_required: true }),

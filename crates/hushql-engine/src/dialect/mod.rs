@@ -20,10 +20,13 @@ use value::bytes_of_values;
 mod advice;
 pub(crate) mod aggregate;
 mod allow;
+mod amounts_per_query;
 mod asked;
 mod ast;
 mod budget_clauses;
+mod budget_request;
 mod calendar_calls;
+mod called_template;
 mod choice_clauses;
 pub(crate) mod clauses;
 mod consistent;
@@ -55,6 +58,7 @@ mod number_of_rows;
 mod open_pivot;
 mod option_shares;
 mod option_values;
+mod parameter_clauses;
 mod parameters;
 mod parser;
 mod partition;
@@ -79,6 +83,9 @@ mod spelling;
 mod statement;
 mod synthetic_options;
 mod synthetic_statement;
+mod template_body;
+mod template_call;
+mod template_clauses;
 #[cfg(test)]
 mod tests;
 mod thresholded;
@@ -113,11 +120,14 @@ pub use ast::candidate_of;
 pub use ast::marked;
 pub use ast::marker;
 pub use ast::{Joint, Spread};
+pub use budget_request::BudgetRequestStatement;
 pub use calendar_calls::calendar_call_names;
 pub(crate) use calendar_calls::moved_times_name;
+pub use called_template::{ArgumentValue, TemplateArgument, TemplateCall};
 pub use copy_format::{CopyFormat, CopyTarget};
 pub use error::DialectError;
 pub use literal::Literal;
+pub use parameter_clauses::{ParameterClause, ParameterDomainClause, TemplateClause};
 pub use password::Password;
 pub use reference::{WordEntry, word_entries, word_entry};
 pub(crate) use rollup_cube::MOST_SETS;
@@ -133,14 +143,15 @@ pub(crate) use literal_condition::{NoRow, no_row};
 pub(crate) use markers::{parameter_marker, parameter_of};
 pub(crate) use markers_as_written::{hiding_markers, in_releases_words};
 pub(crate) use open_pivot::{OpenPivot, open_pivots};
+pub(crate) use template_body::{typed_literal, with_body};
 pub(crate) use thresholded::thresholded;
 pub(crate) use view::view_query;
 
+pub use amounts_per_query::{FloorClause, PerQueryClause};
 pub use declaration::{
-    Accountant, Allowance, BudgetRequestStatement, Declaration, DomainClause, GrantClause,
-    GrantObjects, LimitClause, PerQueryClause, ReleaseTableChange, RoleClause, Show,
-    SliceAlteration, SliceAmount, SliceClause, SliceLimit, SpendingBy, SpentClause, Taken,
-    UnitClause,
+    Accountant, Allowance, Declaration, DomainClause, GrantClause, GrantObjects, LimitClause,
+    ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit,
+    SpendingBy, SpentClause, Taken, UnitClause,
 };
 
 /// Reads one statement of at most the default size; a `;` at its end is allowed.
@@ -185,6 +196,19 @@ pub(crate) fn parse_unvalued(text: &str, size: &Size) -> Result<Statement, Diale
     let tokens = significant(tokens(text)?)?;
     size.check_tokens(&tokens)?;
     with_room(|| statement::parse_unvalued(text, tokens)).map(|read| read.with_text(text))
+}
+
+/// Reads the query of a template, with a literal for each of its parameters.
+///
+/// # Errors
+/// See [`parse_within`]. Also a refusal of a parameter that the template does not have, and of one
+/// that its query does not use.
+pub(crate) fn parse_template(
+    body: &str,
+    size: &Size,
+    literals: &[(String, sqlparser::ast::Expr)],
+) -> Result<QueryStatement, DialectError> {
+    with_room(|| template_body::template_query(body, size, literals))
 }
 
 /// Runs the parser. In a debug build it uses 40 KiB of stack for each level of brackets.

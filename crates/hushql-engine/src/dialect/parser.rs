@@ -41,6 +41,8 @@ pub(crate) struct HushDialect {
     pub(super) values: Vec<Value>,
     /// True if the parameters of a query have no values yet.
     pub(super) is_unvalued: bool,
+    /// The literals in the place of parameters with names, in the query of a template.
+    pub(super) named: Option<Vec<(String, Expr)>>,
 }
 
 impl Dialect for HushDialect {
@@ -268,6 +270,7 @@ impl Default for HushDialect {
             attempts: Cell::new(100_000),
             values: Vec::new(),
             is_unvalued: false,
+            named: None,
         }
     }
 }
@@ -292,6 +295,11 @@ impl HushDialect {
     /// The same dialect for a query whose parameters have no values yet.
     pub(super) fn without_values(self) -> Self {
         Self { is_unvalued: true, ..self }
+    }
+
+    /// The same dialect for the query of a template, with a literal for each parameter.
+    pub(super) fn with_named(self, literals: &[(String, Expr)]) -> Self {
+        Self { named: Some(literals.to_vec()), ..self }
     }
 
     /// True if the parser began too many expressions and gave up.

@@ -18,8 +18,9 @@ use crate::dialect::number_of_rows::respell_rows;
 use crate::dialect::parser::HushDialect;
 use crate::dialect::postgres_names::postgres_names;
 use crate::dialect::postgres_spelling::respell_postgres;
+use crate::dialect::template_call::take_call;
 use crate::dialect::twice::name_repeated;
-use crate::dialect::value::{Value, mark_parameters, substitute};
+use crate::dialect::value::{Value, mark_parameters, substitute, substitute_named};
 
 /// The deepest nesting of expressions and queries.
 pub(crate) const RECURSION_LIMIT: usize = 50;
@@ -39,7 +40,8 @@ pub(crate) fn query(
 ) -> Result<QueryStatement, DialectError> {
     let tree = parser.parse_query()?;
     let names = postgres_names(&tree, &dialect.clauses.borrow().releases);
-    let tree = valued(tree, dialect)?;
+    let mut tree = valued(tree, dialect)?;
+    let template = take_call(&mut tree, &dialect.clauses.borrow())?;
     let headings = headings(&tree);
     let clauses = dialect.clauses.take();
     let other = limits_a_subquery(&tree).then(|| (tree.clone(), clauses.clone()));
@@ -52,6 +54,7 @@ pub(crate) fn query(
         null_values,
         headings: headings.clone(),
         names: names.clone(),
+        template: template.clone(),
         limited: None,
         text: String::new(),
     };
@@ -89,6 +92,8 @@ fn valued(
 ) -> Result<Box<sql::Query>, DialectError> {
     if dialect.is_unvalued {
         mark_parameters(&mut tree)?;
+    } else if let Some(literals) = &dialect.named {
+        substitute_named(&mut tree, literals)?;
     } else if !dialect.values.is_empty() {
         substitute(&mut tree, &dialect.values)?;
     }

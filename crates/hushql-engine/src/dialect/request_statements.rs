@@ -13,7 +13,7 @@ use sqlparser::tokenizer::Token;
 
 use super::ast::Statement;
 use super::budget_clauses::limit;
-use super::declaration::BudgetRequestStatement;
+use super::budget_request::BudgetRequestStatement;
 use crate::dialect::clauses::{error, expect_word, take_word};
 use crate::dialect::query_syntax::name;
 

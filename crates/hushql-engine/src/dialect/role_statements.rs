@@ -52,7 +52,7 @@ fn words(parser: &mut Parser, first: &str, second: &str) -> bool {
     is(0, first) && is(1, second) && take_word(parser, first) && take_word(parser, second)
 }
 
-const TAKES: &str = "a role takes LOGIN, NOLOGIN, DEFAULTS, NODEFAULTS, PASSWORD 'text' and VALID UNTIL '2027-01-01'";
+const TAKES: &str = "a role takes LOGIN, NOLOGIN, DEFAULTS, NODEFAULTS, TEMPLATES ONLY, NOT TEMPLATES ONLY, PASSWORD 'text' and VALID UNTIL '2027-01-01'";
 
 fn options(parser: &mut Parser) -> Result<RoleClause, ParserError> {
     let mut options = RoleClause::default();
@@ -67,6 +67,13 @@ fn options(parser: &mut Parser) -> Result<RoleClause, ParserError> {
             options.defaults.replace(true).is_some()
         } else if take_word(parser, "NODEFAULTS") {
             options.defaults.replace(false).is_some()
+        } else if words(parser, "TEMPLATES", "ONLY") {
+            options.templates_only.replace(true).is_some()
+        } else if words(parser, "NOT", "TEMPLATES") {
+            match take_word(parser, "ONLY") {
+                true => options.templates_only.replace(false).is_some(),
+                false => return error(parser, TAKES),
+            }
         } else if take_word(parser, "PASSWORD") {
             options.password.replace(Password::new(text(parser)?)).is_some()
         } else if words(parser, "VALID", "UNTIL") {

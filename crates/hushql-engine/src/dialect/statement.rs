@@ -241,6 +241,9 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "ROLES") {
         return Ok(Show::Roles);
     }
+    if take_word(parser, "TEMPLATES") {
+        return Ok(Show::Templates);
+    }
     if take_word(parser, "GRANTS") {
         let of = if take_word(parser, "FOR") { Some(analyst(parser)?) } else { None };
         return Ok(Show::Grants(of));
@@ -262,6 +265,9 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
         if word_then(parser, "PRIVACY", "BUDGET") || take_word(parser, "BUDGET") {
             return Ok(Show::CreateBudget(name(parser)?));
         }
+        if take_word(parser, "TEMPLATE") {
+            return Ok(Show::CreateTemplate(name(parser)?));
+        }
         expect_word(parser, "VIEW")?;
         return Ok(Show::View(name(parser)?));
     }
@@ -282,7 +288,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, COLUMNS FROM name, ROLES, GRANTS, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, PRIVACY STATEMENT FOR name, PRIVACY REQUESTS, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
+        "SHOW takes TABLES, TEMPLATES, COLUMNS FROM name, ROLES, GRANTS, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, PRIVACY STATEMENT FOR name, PRIVACY REQUESTS, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW, CREATE TEMPLATE or CREATE RELEASE TABLE",
     )
 }
 

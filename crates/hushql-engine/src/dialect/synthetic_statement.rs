@@ -125,6 +125,7 @@ pub(super) fn created(
         headings,
         names,
         limited: None,
+        template: None,
         text,
     };
     let name_of = |found: &str| {

@@ -247,12 +247,61 @@ pub(super) fn mark_parameters(tree: &mut sql::Query) -> Result<(), DialectError>
     substituted(tree, Given::Later)
 }
 
+/// Replaces the parameters `$name` of a template by literals.
+///
+/// # Errors
+/// As [`substitute`].
+pub(super) fn substitute_named(
+    tree: &mut sql::Query,
+    literals: &[(String, Expr)],
+) -> Result<(), DialectError> {
+    substituted(tree, Given::Named(literals))
+}
+
+/// The refusal of a value that the query does not use.
+fn unused_value(given: Given<'_>, unused: usize) -> Refusal {
+    let named = match given {
+        Given::Named(literals) => unused.checked_sub(1).and_then(|at| literals.get(at)),
+        Given::Values(_) | Given::Later => None,
+    };
+    match named {
+        Some((name, _)) => Refusal::new(
+            Reason::Parameter,
+            name,
+            format!("the parameter {name} is not in the query"),
+            format!("${name} in the query, or the template without this parameter"),
+        ),
+        None => Refusal::new(
+            Reason::Parameter,
+            format!("${unused}"),
+            format!("a value is given for ${unused}, which is not in the query"),
+            "as many values as the query has parameters",
+        ),
+    }
+}
+
+fn unknown_parameter(name: &str, literals: &[(String, Expr)]) -> Refusal {
+    let known: Vec<String> = literals.iter().map(|(name, _)| format!("${name}")).collect();
+    let hint = match known.as_slice() {
+        [] => "the value itself, or a parameter: CREATE TEMPLATE t(region VARCHAR) AS …".to_owned(),
+        known => known.join(", "),
+    };
+    Refusal::new(
+        Reason::Parameter,
+        name,
+        format!("{name} is not a parameter of the template"),
+        hint,
+    )
+}
+
 /// What a query has in place of its parameters.
 #[derive(Clone, Copy)]
 enum Given<'a> {
     Values(&'a [Value]),
     /// Nothing yet: each parameter stays one.
     Later,
+    /// The literals of a template's parameters, by name.
+    Named(&'a [(String, Expr)]),
 }
 
 impl Given<'_> {
@@ -267,14 +316,21 @@ impl Given<'_> {
                 let position = position(name)?;
                 Ok((position, call(parameter_marker(position), Vec::new())))
             }
+            Self::Named(literals) => {
+                let own = name.strip_prefix('$').unwrap_or(name).to_lowercase();
+                let found = literals.iter().position(|(name, _)| *name == own);
+                let literal = found.and_then(|at| Some((at + 1, literals.get(at)?.1.clone())));
+                literal.ok_or_else(|| unknown_parameter(name, literals))
+            }
         }
     }
 }
 
 fn substituted(tree: &mut sql::Query, given: Given<'_>) -> Result<(), DialectError> {
-    let values = match given {
-        Given::Values(values) => values,
-        Given::Later => &[],
+    let given_values = match given {
+        Given::Values(values) => values.len(),
+        Given::Later => 0,
+        Given::Named(literals) => literals.len(),
     };
     let mut substitution = Substitution { given, used: BTreeSet::new() };
     if let ControlFlow::Break(refusal) = tree.visit(&mut substitution) {
@@ -283,15 +339,9 @@ fn substituted(tree: &mut sql::Query, given: Given<'_>) -> Result<(), DialectErr
     if let ControlFlow::Break(refusal) = Visit::visit(tree, &mut Leftover) {
         return Err(refusal.into());
     }
-    match (1..=values.len()).find(|position| !substitution.used.contains(position)) {
+    match (1..=given_values).find(|position| !substitution.used.contains(position)) {
         None => Ok(()),
-        Some(unused) => Err(Refusal::new(
-            Reason::Parameter,
-            format!("${unused}"),
-            format!("a value is given for ${unused}, which is not in the query"),
-            "as many values as the query has parameters",
-        )
-        .into()),
+        Some(unused) => Err(unused_value(given, unused).into()),
     }
 }
 

@@ -123,19 +123,11 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
     for statement in split(script)? {
         let (line, _) = statement.place();
         let at = |error: Error| Error::catalog(format!("line {line} of the script: {error}"));
-        let declaration = match parse(statement.text()).map_err(|e| at(e.into()))? {
-            Statement::Declare(declaration) => declaration,
-            // A grant on one table could be one on a release table, of which an empty vault has
-            // none.
-            Statement::ReleaseTable(ReleaseTableChange::Grant { name, analyst, may }) => {
-                let objects = GrantObjects::Tables(vec![name]);
-                Box::new(Declaration::Grant(GrantClause { objects, roles: vec![analyst], may }))
-            }
-            _ => {
-                return Err(at(Error::catalog(
-                    "a file of declarations has nothing else: run it with hushql VAULT --owner -f FILE",
-                )));
-            }
+        let parsed = parse(statement.text()).map_err(|e| at(e.into()))?;
+        let Some(declaration) = declaration_of(parsed) else {
+            return Err(at(Error::catalog(
+                "a file of declarations has nothing else: run it with hushql VAULT --owner -f FILE",
+            )));
         };
         match declaration.as_ref() {
             Declaration::CreateRole { name, .. } | Declaration::AlterRole { name, .. } => {
@@ -148,6 +140,7 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
             }
             Declaration::DropTable { .. }
             | Declaration::DropView { .. }
+            | Declaration::DropTemplate { .. }
             | Declaration::DropUnit { .. }
             | Declaration::DropDomain { .. }
             | Declaration::DropBudget { .. }
@@ -162,10 +155,12 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
             // What these declare is compared. A new variant needs a comparison in `difference`.
             Declaration::CreateTable { .. }
             | Declaration::CreateView { .. }
+            | Declaration::CreateTemplate { .. }
             | Declaration::SetUnit { .. }
             | Declaration::SetPublic { .. }
             | Declaration::SetStrict { .. }
             | Declaration::SetAbout { .. }
+            | Declaration::SetFloor { .. }
             | Declaration::SetDomain { .. }
             | Declaration::SetSpent { .. }
             | Declaration::CreateBudget { .. }
@@ -182,6 +177,19 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
         declare::declare(&aside.inner, &declaration).await.map_err(at)?;
     }
     Ok(roles)
+}
+
+/// The declaration of a statement. SELECT on one name for one role may mean a release table, but a
+/// file of declarations names tables alone.
+fn declaration_of(statement: Statement) -> Option<Box<Declaration>> {
+    match statement {
+        Statement::Declare(declaration) => Some(declaration),
+        Statement::ReleaseTable(ReleaseTableChange::Grant { name, analyst, may }) => {
+            let (objects, roles) = (GrantObjects::Tables(vec![name]), vec![analyst]);
+            Some(Box::new(Declaration::Grant(GrantClause { objects, roles, may })))
+        }
+        _ => None,
+    }
 }
 
 /// A statement as it may be shown.

@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::bind::{Bound, Unbound, bind_unvalued};
 use crate::dialect::{QueryStatement, Statement, parse_unvalued};
+use crate::engine::query::declared::DeclaredState;
 use crate::engine::session::{Session, not_a_query};
 use crate::error::Error;
 use crate::exec::{columns_of_plan, under};
@@ -102,7 +103,7 @@ impl Session {
         self.inner.vault.check_clock()?;
         let size = self.inner.resources.statement;
         let Statement::Query(query) =
-            self.named(parse_unvalued(&self.with_pivot_lists(sql)?, &size)?)
+            self.allowed(self.named(parse_unvalued(&self.with_pivot_lists(sql)?, &size)?))?
         else {
             return Err(not_a_query().into());
         };
@@ -110,9 +111,10 @@ impl Session {
             // The range has columns of its own, and takes no parameters.
             return Ok(Description { schema: self.prepare(sql)?.schema(), parameters });
         }
+        let (query, declared) = self.with_sampled_template(query, &mut parameters)?;
         if parameters.contains(&None) {
             // What is wrong with the types is said below, where they are complete.
-            if let Ok(bound) = self.bound_unvalued(query.clone(), &parameters)
+            if let Ok(bound) = self.bound_unvalued(query.clone(), &parameters, &declared)
                 && let Ok(expected) = bound.expected_types()
             {
                 for (n, data_type) in expected {
@@ -124,7 +126,8 @@ impl Session {
             }
         }
         let headings = query.headings.clone();
-        let bound = self.bound_unvalued(query, &parameters)?;
+        let bound = self.bound_unvalued(query, &parameters, &declared);
+        let bound = bound.map_err(|error| declared.told(error))?;
         let schema = under(&columns_of_plan(bound.plan()), &headings);
         Ok(Description { schema, parameters })
     }
@@ -134,9 +137,9 @@ impl Session {
         &self,
         query: QueryStatement,
         parameters: &[Option<DataType>],
+        declared: &DeclaredState,
     ) -> Result<Bound, Error> {
         self.inner.resources.statement.check_tree(&query.tree)?;
-        let declared = self.declared()?;
         let (catalog, open) = (&declared.catalog, &declared.open);
         let sources = self.inner.sources(&query.tree, catalog, &self.analyst, open)?;
         let views = views::named(&query.tree, catalog);

@@ -3,13 +3,14 @@
 
 use datafusion::execution::SessionState;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, predicted_lines};
 use crate::dialect::QueryStatement;
 use crate::engine::attempts::Attempts;
 use crate::engine::planning_errors::unplanned;
 use crate::engine::query::request::Due;
 use crate::engine::session::Session;
 use crate::error::Error;
+use crate::exec::columns_of_plan;
 use crate::explain::Explanation;
 use crate::ledger::BudgetQuote;
 use crate::refusal::{Reason, Refusal};
@@ -30,6 +31,9 @@ impl Session {
     /// What a query would release and cost, and what its budgets would have left.
     pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
         let planned = due.planned();
+        if let Some(template) = planned.hidden() {
+            return self.explained_template(due, template);
+        }
         let explained = |quotes: &[BudgetQuote]| {
             let explanation = Explanation::for_release(planned.release(), due.cost(), quotes)
                 .with_stored(&planned.release_tables())
@@ -43,6 +47,20 @@ impl Session {
         match self.quote(due) {
             Ok(quotes) => Ok(explained(&quotes)),
             Err(error @ Error::Budget(_)) => Ok(explained(&[]).over_budget(&error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a call of a template costs and how accurate it is, for someone for whom the template's
+    /// tables or budgets do not exist.
+    fn explained_template(&self, due: &Due, template: &str) -> Result<Explanation, Error> {
+        let release = due.planned().release();
+        let schema = columns_of_plan(release.analysis().public_plan());
+        let accuracy = predicted_lines(release, &schema);
+        let explanation = Explanation::of_template(template, due.cost(), &accuracy);
+        match self.quote(due) {
+            Ok(_) => Ok(explanation),
+            Err(error @ Error::Budget(_)) => Ok(explanation.over_budget(&error.to_string())),
             Err(error) => Err(error),
         }
     }

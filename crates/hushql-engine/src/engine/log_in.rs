@@ -208,8 +208,13 @@ impl Session {
         declaration: &Declaration,
     ) -> Result<Option<String>, Error> {
         let Declaration::AlterRole { name, options } = declaration else { return Ok(None) };
-        let RoleClause { login: None, password: Some(password), valid_until: None, defaults: None } =
-            options
+        let RoleClause {
+            login: None,
+            password: Some(password),
+            valid_until: None,
+            defaults: None,
+            templates_only: None,
+        } = options
         else {
             return Ok(None);
         };

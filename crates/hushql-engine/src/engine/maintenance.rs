@@ -3,6 +3,7 @@
 //! In: an engine. Out: a script of statements, or findings. No row is read.
 
 use crate::answer::Answer;
+use crate::catalog::quoted;
 use crate::engine::Engine;
 use crate::engine::text_columns::table;
 use crate::error::Error;
@@ -38,7 +39,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn dump(&self) -> Result<String, Error> {
-        owner::dump::dump(&self.inner, false)
+        owner::dump::dump(&self.inner, false, &self.invalid_template_names()?)
     }
 
     /// The script of [`Engine::dump`], with the verifiers of roles' passwords. A reader of the
@@ -57,7 +58,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn dump_with_verifiers(&self) -> Result<String, Error> {
-        owner::dump::dump(&self.inner, true)
+        owner::dump::dump(&self.inner, true, &self.invalid_template_names()?)
     }
 
     /// What an owner should repair before analysts ask: a row for each finding, with the statement
@@ -75,7 +76,12 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn doctor(&self) -> Result<Answer, Error> {
-        let found = owner::doctor::examine(&self.inner)?;
+        let mut found = owner::doctor::examine(&self.inner)?;
+        found.extend(self.invalid_templates()?.into_iter().map(|(about, why)| Finding {
+            remedy: format!("CREATE OR REPLACE TEMPLATE {}(…) AS …", quoted(&about)),
+            finding: format!("no call of the template is answered: {why}"),
+            about,
+        }));
         let column = |of: fn(&Finding) -> &String| found.iter().map(of).cloned().collect();
         table(&[
             ("about", column(|finding| &finding.about)),

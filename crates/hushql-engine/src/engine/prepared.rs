@@ -209,7 +209,7 @@ impl Session {
         let size = self.inner.resources.statement;
         let parsed = guard::run(|| {
             let text = self.with_pivot_lists(sql)?;
-            Ok(self.named(parse_with(&text, &size, values)?))
+            self.allowed(self.named(parse_with(&text, &size, values)?))
         })?;
         let Statement::Query(mut query) = parsed else { return Err(not_a_query().into()) };
         if query.range_of.is_some() && !values.is_empty() {

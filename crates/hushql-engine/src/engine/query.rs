@@ -25,6 +25,7 @@ use tokio::runtime::Handle;
 
 use charge::Paid;
 use choose::Planned;
+use declared::DeclaredState;
 use prepare::{Quote, Ready};
 use request::{Due, PaidBefore};
 use run::{Ran, ReadAsPublic};
@@ -48,7 +49,7 @@ mod cached_answer;
 mod charge;
 mod charged_cells;
 pub(crate) mod choose;
-mod declared;
+pub(crate) mod declared;
 mod domain_values;
 mod drift;
 mod pivot_lists;
@@ -60,6 +61,7 @@ mod row_contents;
 mod run;
 mod schema_probe;
 pub(crate) mod synthetic_stages;
+pub(crate) mod template_calls;
 
 impl Session {
     /// Stage 1: parses the text of any statement, after a check that the clock is plausible.
@@ -68,7 +70,7 @@ impl Session {
         let size = self.inner.resources.statement;
         guard::run(|| {
             let text = self.with_pivot_lists(text)?;
-            Ok(self.named(parse_within(&text, &size)?))
+            self.allowed(self.named(parse_within(&text, &size)?))
         })
     }
 
@@ -88,7 +90,18 @@ impl Session {
         query: QueryStatement,
         state: &SessionState,
     ) -> Result<Planned, Error> {
-        let declared = self.declared()?;
+        let (query, declared) = self.with_template(query, self.declared()?, state)?;
+        let planned = self.planned_over(query, declared.clone(), state);
+        planned.map_err(|error| self.around_the_call(error, &declared, state))
+    }
+
+    /// Stages 2 to 4 over this state of the declarations.
+    fn planned_over(
+        &self,
+        query: QueryStatement,
+        declared: DeclaredState,
+        state: &SessionState,
+    ) -> Result<Planned, Error> {
         let no_row = no_row(&query.tree);
         let limited = query.limited.clone();
         let planned = self
@@ -101,10 +114,10 @@ impl Session {
             && refusal.reason() == Reason::Operator
             && refusal.clause() == "LIMIT"
         {
-            return self.plan(*limited, state);
+            return self.planned_over(*limited, declared, state);
         }
         match self.still_declared(&declared)? {
-            true => planned,
+            true => planned.map_err(|error| declared.told(error)),
             false => Err(Attempts::redeclared()),
         }
     }
@@ -124,7 +137,7 @@ impl Session {
         }
         let due = self.asked(planned, to_keep);
         let is_too_little = match &due {
-            Ok(due) => self.quote(due).is_err_and(|error| error.is_too_little()),
+            Ok(due) => self.own_quote(due).is_err_and(|error| error.is_too_little()),
             Err(error) => error.is_too_little(),
         };
         if !is_too_little {

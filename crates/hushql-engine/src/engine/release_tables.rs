@@ -249,6 +249,7 @@ impl Session {
                 "release table {name} exists already; nothing was charged"
             )));
         }
+        self.is_seen_through(&query)?;
         self.inner.is_free_for(&name, &self.analyst)?;
         self.is_no_views(&name)?;
         self.inner.vault.may_store(&name, &self.analyst)?;

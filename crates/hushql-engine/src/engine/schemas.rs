@@ -8,29 +8,10 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::engine::session::Session;
+use crate::engine::visible_catalog::VisibleCatalog;
 use crate::error::Error;
+use crate::instance::known_schemas::TableSchema;
 use crate::views;
-
-/// A table or a view that a session may name.
-///
-/// ```
-/// # use hushql_engine as hushql;
-/// let session = hushql::Engine::demo()?.analyst("lab")?;
-/// let adult = &session.schemas()?[0];
-/// assert_eq!((adult.name.as_str(), adult.is_view), ("adult", false));
-/// assert!(adult.schema.field_with_name("age").is_ok());
-/// # Ok::<(), hushql::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TableSchema {
-    /// The name.
-    pub name: String,
-    /// Whether it is a view.
-    pub is_view: bool,
-    /// The columns; empty for a view that can no longer be read.
-    pub schema: SchemaRef,
-}
 
 impl Session {
     /// The tables and views, by name, with their columns and types. They follow from declarations
@@ -47,19 +28,41 @@ impl Session {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn schemas(&self) -> Result<Vec<TableSchema>, Error> {
+        Ok(self.schema_list()?.to_vec())
+    }
+
+    /// The same, as a list that is shared. It is the same list as long as nothing is declared that
+    /// changes it for this session.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # use std::sync::Arc;
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert!(Arc::ptr_eq(&session.schema_list()?, &session.schema_list()?));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn schema_list(&self) -> Result<Arc<[TableSchema]>, Error> {
         let catalog = self.told(self.inner.catalog_of(&self.analyst))?;
+        Ok(self.inner.schemas.of(&self.analyst, &catalog, || self.listed(&catalog)))
+    }
+
+    /// The tables and views of a catalog, by name.
+    fn listed(&self, catalog: &VisibleCatalog) -> Vec<TableSchema> {
         let tables = catalog.tables().map(|table| {
             let columns = table.columns.iter().map(|c| (c.name.clone(), c.data_type.as_str()));
             TableSchema { name: table.name.clone(), is_view: false, schema: schema(columns) }
         });
         let views = catalog.views().map(|view| {
-            let columns = views::describe(&self.inner, &catalog, view).unwrap_or_default();
+            let columns = views::describe(&self.inner, catalog, view).unwrap_or_default();
             let columns = columns.iter().map(|c| (c.name.clone(), c.data_type.as_str()));
             TableSchema { name: view.name.clone(), is_view: true, schema: schema(columns) }
         });
         let mut all: Vec<TableSchema> = tables.chain(views).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(all)
+        all
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::answer::Answer;
 use crate::catalog::Catalog;
-use crate::dialect::{ExplainFormat, Statement};
+use crate::dialect::{Declaration, ExplainFormat, Show, Statement};
 use crate::engine::attempts::Attempts;
 use crate::engine::logged_in::LoggedIn;
 use crate::engine::output::Output;
@@ -277,13 +277,18 @@ impl Session {
                 let plan = clock.aside(move || session.plan_of_public(query, &state));
                 plan.await.map(Output::Answer)
             }
+            Statement::Show(Show::Templates) => {
+                let (session, state) = (self.clone(), self.state(clock));
+                clock.aside(move || session.shown_templates(&state)).await.map(Output::Answer)
+            }
             Statement::Show(show) => {
                 crate::engine::show::show(&self.inner, &show, &self.analyst).map(Output::Answer)
             }
             Statement::BudgetRequest(statement) => self.decide(&statement).map(Output::Done),
             Statement::Declare(declaration) if self.is_owner() => {
                 self.inner.drops_no_release_table(&declaration, &self.analyst)?;
-                let done = declare::declare(&self.inner, &declaration).await?;
+                let price = self.price_of_new(&declaration, clock).await?;
+                let done = declare::declare(&self.inner, &declaration).await? + &price;
                 Ok(Output::Done(visible::line(&done).into_owned()))
             }
             Statement::Declare(declaration) => {
@@ -300,6 +305,17 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// What a call of a new template costs, in words; empty for any other declaration. A template
+    /// whose calls would be refused is refused itself.
+    async fn price_of_new(&self, declared: &Declaration, clock: &Clock) -> Result<String, Error> {
+        let Declaration::CreateTemplate { template, taken } = declared else {
+            return Ok(String::new());
+        };
+        let (session, state) = (self.clone(), self.state(clock));
+        let (template, taken) = (template.clone(), *taken);
+        clock.aside(move || session.plan_template(&template, taken, &state)).await
     }
 
     /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing,

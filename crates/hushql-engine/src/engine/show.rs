@@ -35,7 +35,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
     let catalog = inner.catalog_of(reader)?;
     match show {
         Show::Tables => {
-            let tables = catalog.tables().map(|t| (t.name.clone(), privacy_text(t)));
+            let tables = catalog.tables().map(|t| (t.name.clone(), with_floor(&catalog, t)));
             let views = catalog.views();
             let views = views.map(|v| (v.name.clone(), views::summary(inner, &catalog, v)));
             let mut all: BTreeMap<String, String> = tables.chain(views).collect();
@@ -58,7 +58,9 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         Show::CreateReleaseTable(name) => {
             table(&[("statement", vec![inner.release_table_statement(name, reader)?])])
         }
+        Show::Templates => Err(Error::Internal),
         Show::Roles
+        | Show::CreateTemplate(_)
         | Show::View(_)
         | Show::CreateTable(_)
         | Show::CreateBudget(_)
@@ -73,6 +75,10 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
                 Err(CatalogError::IsTable { table: name.clone() }.into())
             }
             None => Err(CatalogError::UnknownView { view: name.clone() }.into()),
+        },
+        Show::CreateTemplate(name) => match catalog.template(name) {
+            Some(template) => table(&[("statement", vec![template.statement()])]),
+            None => Err(CatalogError::UnknownTemplate { template: name.clone() }.into()),
         },
         Show::CreateTable(name) if inner.release_table_accuracy(name, reader)?.is_some() => {
             table(&[("statement", vec![inner.release_table_statement(name, reader)?])])
@@ -93,7 +99,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         Show::Suggest(name) => {
             table(&[("statement", suggestions(&catalog, known(&catalog, name)?))])
         }
-        Show::Roles => roles(vault),
+        Show::Roles => roles(vault, &catalog),
         Show::Grants(of) => shown_grants::grants(inner, of.as_deref(), reader),
         Show::Privacy => privacy(vault, &catalog, reader),
         Show::History => history(vault, &catalog, reader),
@@ -127,6 +133,11 @@ fn for_owners(show: &Show) -> Refusal {
             "only owners see the declarations of budgets",
             format!("SHOW PRIVACY BUDGET {}", quoted(name)),
         ),
+        Show::CreateTemplate(_) => (
+            "SHOW CREATE TEMPLATE",
+            "only owners see the text of a template",
+            "SHOW TEMPLATES".to_owned(),
+        ),
         Show::Roles => {
             ("SHOW ROLES", "only owners see who may log in", "SHOW PRIVACY BUDGET".to_owned())
         }
@@ -141,6 +152,7 @@ fn for_owners(show: &Show) -> Refusal {
             format!("DESCRIBE {}, or EXPLAIN PRIVACY of a query that reads it", quoted(name)),
         ),
         Show::Tables
+        | Show::Templates
         | Show::Grants(_)
         | Show::Privacy
         | Show::Budget(_)
@@ -223,7 +235,8 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
     ])
 }
 
-/// The history of declarations that exist for the reader. Only owners see the queries of views.
+/// The history of declarations that exist for the reader. Only owners see the queries of views and
+/// templates.
 fn history(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Error> {
     let mut declared = existing(vault.declarations()?, catalog, reader);
     let to_owner = reader == OWNER;
@@ -235,6 +248,11 @@ fn history(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Err
     let change = |change: &str| match change.split_once(": ") {
         Some((view, query)) if view.starts_with("view ") && query != "dropped" && !to_owner => {
             format!("{view}: declared")
+        }
+        Some((template, text))
+            if template.starts_with("template ") && text != "dropped" && !to_owner =>
+        {
+            format!("{template}: declared")
         }
         // The number of entries would reveal how much others asked.
         Some((partition, _)) if partition.starts_with("partition of ") && !to_owner => {
@@ -285,6 +303,7 @@ fn existing(declared: Vec<Declared>, catalog: &Catalog, reader: &str) -> Vec<Dec
                 column.is_some_and(|column| table.column(column).is_some())
             }),
             "view" => catalog.view(name).is_some(),
+            "template" => catalog.template(name).is_some(),
             "budget" if is_dropped => catalog.budget(name).is_some(),
             "budget" => budget_has(name, "for {}, limit "),
             "partition" => name.strip_prefix("of ").is_some_and(|name| {
@@ -296,7 +315,7 @@ fn existing(declared: Vec<Declared>, catalog: &Catalog, reader: &str) -> Vec<Dec
             _ => false,
         };
         match (exists, is_dropped, kind) {
-            (true, true, "table" | "view" | "budget") => {
+            (true, true, "table" | "view" | "template" | "budget") => {
                 shown.retain(|earlier| !is_about(&earlier.change, kind, name));
             }
             (true, ..) => shown.push(one),
@@ -339,10 +358,12 @@ fn partition_is_known(text: &str, catalog: &Catalog) -> bool {
 
 /// The roles: who may log in, until when, and whose queries may leave their cost to the defaults of
 /// budgets.
-fn roles(vault: &Vault) -> Result<Answer, Error> {
+fn roles(vault: &Vault, catalog: &Catalog) -> Result<Answer, Error> {
     let roles = vault.roles()?;
     let takes_defaults = roles.iter().map(|role| Some(role.takes_defaults));
-    let columns: [(&str, ArrayRef); 4] = [
+    let templates_only =
+        roles.iter().map(|role| Some(catalog.grants().is_templates_only(&role.name)));
+    let columns: [(&str, ArrayRef); 5] = [
         ("role", Arc::new(StringArray::from_iter_values(roles.iter().map(|role| &role.name)))),
         (
             "may_log_in",
@@ -355,6 +376,7 @@ fn roles(vault: &Vault) -> Result<Answer, Error> {
         ),
         ("valid_until", seconds(roles.iter().map(|role| role.valid_until))),
         ("takes_defaults", Arc::new(takes_defaults.collect::<BooleanArray>())),
+        ("templates_only", Arc::new(templates_only.collect::<BooleanArray>())),
     ];
     // If all times are NULL, only the fields can say that they may be NULL.
     let batch = RecordBatch::try_from_iter_with_nullable(
@@ -368,11 +390,18 @@ fn seconds(moments: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(moments.collect::<TimestampSecondArray>().with_timezone("UTC"))
 }
 
+/// The owner of the rows of a table, and its floor of people, in words.
+fn with_floor(catalog: &Catalog, table: &Table) -> String {
+    let floor = catalog.table_floor(&table.name);
+    let floor = floor.map_or_else(String::new, |floor| format!(", floor of people {floor}"));
+    privacy_text(table) + &floor
+}
+
 fn privacy(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Error> {
     let states = vault.budgets_for(reader)?;
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     for table in catalog.tables() {
-        rows.push((table.name.clone(), "table", privacy_text(table)));
+        rows.push((table.name.clone(), "table", with_floor(catalog, table)));
         for column in &table.columns {
             if let Some(domain) = &column.domain {
                 let name = format!("{}.{}", table.name, column.name);

@@ -71,16 +71,19 @@ fn row(role: &str, granted: &Granted, through: String) -> [String; 4] {
         Granted::Table(_) => "SELECT",
         Granted::Budget(_) => "USAGE",
         Granted::Role(_) => "MEMBER",
+        Granted::Template(_) => "EXECUTE",
     };
     [role.to_owned(), privilege.to_owned(), granted.name().to_owned(), through]
 }
 
-/// The tables and budgets that exist for a role, and its groups.
+/// The tables, budgets and templates that exist for a role, and its groups.
 fn effective(whole: &Catalog, role: &str) -> Vec<[String; 4]> {
     let grants = whole.grants();
     let tables = whole.tables().map(|table| Granted::Table(table.name.clone()));
     let budgets = whole.budgets().map(|budget| Granted::Budget(budget.name.clone()));
-    let given = tables.chain(budgets).filter(|granted| whole.is_for(role, granted));
+    let templates = whole.templates().map(|one| Granted::Template(one.name.clone()));
+    let given =
+        tables.chain(budgets).chain(templates).filter(|granted| whole.is_for(role, granted));
     let objects = given.map(|granted| {
         let through = grants.through(role, &granted).filter(|through| *through != role);
         row(role, &granted, through.unwrap_or_default().to_owned())

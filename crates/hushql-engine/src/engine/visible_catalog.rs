@@ -14,9 +14,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::bind::sources::LEDGER;
-use crate::catalog::{Catalog, CatalogError, Privacy, Source, Table, View};
+use crate::catalog::{Catalog, CatalogError, Privacy, Source, Table, Template, View};
 use crate::dialect::view_query;
 use crate::engine::Engine;
+use crate::engine::attempts::Attempts;
 use crate::engine::release_tables::About;
 use crate::engine::session::Session;
 use crate::error::Error;
@@ -95,9 +96,9 @@ impl Engine {
 }
 
 impl Session {
-    /// The names of all tables, views and budgets that exist for this session now, and which tables
-    /// are public. A program that keeps rows for a session compares it with the sight at which they
-    /// were read.
+    /// The names of all tables, views, templates and budgets that exist for this session now, and
+    /// which tables are public. A program that keeps rows for a session compares it with the sight
+    /// at which they were read.
     ///
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
@@ -106,10 +107,12 @@ impl Session {
         let tables = catalog.tables().map(|table| ("table", table.name.clone()));
         let views = catalog.views().map(|view| ("view", view.name.clone()));
         let budgets = catalog.budgets().map(|budget| ("budget", budget.name.clone()));
+        let templates = catalog.templates().map(|one| ("template", one.name.clone()));
         // Rows of a table that was public are not shown once it is not.
         let public = catalog.tables().filter(|table| table.is_public());
         let public = public.map(|table| ("public table", table.name.clone()));
-        Ok(SessionSight(tables.chain(views).chain(budgets).chain(public).collect()))
+        let named = tables.chain(views).chain(budgets).chain(templates).chain(public);
+        Ok(SessionSight(named.collect()))
     }
 }
 
@@ -146,10 +149,42 @@ impl Inner {
         Ok(VisibleCatalog(Arc::new(own)))
     }
 
+    /// All declarations, for the query of a template that exists in this part of them: EXECUTE
+    /// grants its question, whatever it reads. Release tables are not among them.
+    ///
+    /// # Errors
+    /// [`CatalogError::UnknownTemplate`] if the template does not exist in this part; that the
+    /// declarations changed, if they did.
+    pub(crate) fn catalog_of_template(
+        &self,
+        seen: &VisibleCatalog,
+        template: &str,
+    ) -> Result<VisibleCatalog, Error> {
+        let unknown = || CatalogError::UnknownTemplate { template: template.to_owned() };
+        seen.template(template).ok_or_else(unknown)?;
+        let whole = self.vault.catalog()?;
+        // A grant of an earlier state counts no longer.
+        match whole.version().is(&seen.version()) {
+            true => Ok(VisibleCatalog(whole)),
+            false => Err(Attempts::redeclared()),
+        }
+    }
+
+    /// True if this reader may call templates, and nothing else.
+    pub(crate) fn is_templates_only(&self, reader: &str) -> Result<bool, Error> {
+        Ok(reader != OWNER && self.vault.catalog()?.grants().is_templates_only(reader))
+    }
+
+    /// All declarations with a template that is not stored yet, for the owner who creates it.
+    pub(crate) fn catalog_with(&self, template: &Template) -> Result<VisibleCatalog, Error> {
+        let whole = Catalog::clone(&*self.vault.catalog()?);
+        Ok(VisibleCatalog(Arc::new(whole.with_templates([template.clone()]))))
+    }
+
     /// The declarations that exist for this reader.
     fn declared_for(&self, reader: &str) -> Result<Arc<Catalog>, Error> {
         let whole = self.vault.catalog()?;
-        Ok(match reader != OWNER && whole.grants().is_required() {
+        Ok(match reader != OWNER && whole.grants().limits(reader) {
             true => self.parts.of(&whole, reader, |view| read_by(&whole, view)),
             false => whole,
         })
@@ -159,7 +194,7 @@ impl Inner {
     /// about every table from which they come.
     pub(crate) fn released_for(&self, reader: &str) -> Result<Vec<ReleaseTable>, Error> {
         let (declared, released) = (self.declared_for(reader)?, self.vault.release_tables()?);
-        let is_open = reader == OWNER || !declared.grants().is_required();
+        let is_open = reader == OWNER || !declared.is_part();
         let mut seen = Vec::new();
         for table in released.iter().filter(|table| table.is_seen_by(reader)) {
             let sees = |name: String| declared.table(&name).is_some();
@@ -175,6 +210,9 @@ impl Inner {
     pub(crate) fn is_free_for(&self, name: &str, reader: &str) -> Result<(), Error> {
         let catalog = self.catalog_of(reader)?;
         let name = name.to_owned();
+        if catalog.template(&name).is_some() {
+            return Err(CatalogError::IsTemplate { template: name }.into());
+        }
         match (catalog.table(&name).map(|table| &table.source), catalog.view(&name)) {
             (Some(Source::Released { .. }), _) => {
                 Err(CatalogError::DuplicateReleaseTable { table: name }.into())

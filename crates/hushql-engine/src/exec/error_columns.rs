@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::datafusion::common::{Result, internal_err};
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch};
-use arrow::compute::nullif;
+use arrow::compute::{is_null, nullif};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
 
 use super::PreparedPart;
@@ -115,6 +115,13 @@ pub(super) fn with_margins(
         let column = match values.and_then(at_end) {
             Some(at_end) => nullif(&column, &at_end)?.as_primitive::<Float64Type>().clone(),
             None => column,
+        };
+        // A number that is not shown has no ±.
+        let column = match values {
+            Some(values) if values.null_count() > 0 && values.len() == column.len() => {
+                nullif(&column, &is_null(values)?)?.as_primitive::<Float64Type>().clone()
+            }
+            Some(_) | None => column,
         };
         if column.len() != rows {
             return internal_err!("each released number has its own margin");

@@ -75,12 +75,13 @@ use crate::analysis::outcome::released_part;
 use crate::analysis::{InputShape, Measure, PrivateAggregate, Value};
 use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
+use crate::release::people_limits::PeopleLimit;
 use crate::sampler::QueryRng;
 use crate::visible::heading;
 use consistent_numbers::{DrawnPart, WaitingParts};
 use datafusion::memory::Advance;
 use distributed::site_of;
-use draw::draw_plan::{DrawPlan, Specification};
+use draw::draw_plan::{DrawPlan, DrawnFloor, Specification};
 use error_columns::{Margin, margins};
 use hushql_exec::operator::bound_contributions::{HashKey, LateKey};
 use paid::PaidFor;
@@ -430,11 +431,17 @@ fn specification(
         released: with_columns_beside(&analyzed.released_schema(), analyzed.measures()),
         draw_plans,
         hidden,
+        floors: release.people_limits(part).iter().map(drawn_floor).collect(),
         bounded_inputs: bounded_inputs
             .iter()
             .map(|bounded_input| (bounded_input.input_shape, width(analyzed, bounded_input)))
             .collect(),
     }))
+}
+
+fn drawn_floor(limit: &PeopleLimit) -> DrawnFloor {
+    let PeopleLimit { count, of, at_least, floor: _ } = limit;
+    DrawnFloor { count: *count, of: of.clone(), at_least: *at_least }
 }
 
 /// How to draw each measure of a private aggregate: its mechanism, and where its integers are.

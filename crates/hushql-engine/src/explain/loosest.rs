@@ -66,6 +66,11 @@ pub(super) fn loosest(
     if measure.clause.finding.is_some() || measure.ladder.is_some() || part.shows_keys_alone() {
         return None;
     }
+    // A count of people is not written by the analyst.
+    let own = part.measures().iter().position(|own| std::ptr::eq(own, measure));
+    if own.is_some_and(|at| part.people_floor().is_some_and(|floor| floor.is_count(at))) {
+        return None;
+    }
     let factor = |bounds: &ContributionBounds| tightened(measure, mechanized, bounds);
     let limits = measure.limits;
     let mut steps = Vec::new();

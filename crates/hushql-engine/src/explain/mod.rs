@@ -28,6 +28,7 @@ use crate::release::{PartitionSelection, Release, loss_text, parameters_text};
 use crate::visible::{self, rounded};
 use bounds::bounds_lines;
 use budget_lines::{budget_json, budget_text, cost_json};
+use floor_lines::{floor_lines, floors_json};
 use loosest::loosest;
 use mostly_noise_text::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
@@ -41,6 +42,7 @@ mod bounds;
 mod budget_lines;
 mod cell_lines;
 mod consistent_lines;
+mod floor_lines;
 mod joint_text;
 mod ladder;
 mod loosest;
@@ -50,6 +52,7 @@ pub(crate) mod number_text;
 mod selection_lines;
 mod stored;
 mod synthetic_lines;
+mod template_lines;
 mod threshold_lines;
 mod tighter;
 
@@ -91,6 +94,7 @@ impl Explanation {
         let mut releases = Vec::new();
         let mut derivations = Vec::new();
         let mut by_default = false;
+        let mut floors = Vec::new();
         for (i, part) in release.analysis().parts().iter().enumerate() {
             lines.push(("unit", unit_text(part.subject())));
             lines.extend(set_line(part, release.mechanisms(i)));
@@ -131,6 +135,8 @@ impl Explanation {
                 lines.extend(threshold_lines(part, hidden));
             }
             lines.extend(part.default_delta().map(default_line));
+            lines.extend(floor_lines(release, i));
+            floors.extend(floors_json(release, i));
             let mut steps = part.steps().to_vec();
             steps.push(format!("Privatize {}", names.join(", ")));
             if let Some(above) = part.aggregated_above() {
@@ -162,6 +168,9 @@ impl Explanation {
                 }),
             },
         });
+        if let (false, Value::Object(map)) = (floors.is_empty(), &mut json) {
+            map.insert("floors".to_owned(), Value::Array(floors));
+        }
         if let (false, Value::Object(map)) = (ends.is_empty(), &mut json) {
             let of = |end: &EndTold| {
                 json!({

@@ -6,6 +6,7 @@
 pub(crate) mod answer_cache;
 pub(crate) mod entry_numbers;
 pub(crate) mod known_parts;
+pub(crate) mod known_schemas;
 pub(crate) mod table_names;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::exec::{KeptLookUps, KeptPublic, SharedVault};
 use crate::instance::answer_cache::Repeats;
 use crate::instance::known_parts::KnownParts;
+use crate::instance::known_schemas::KnownSchemas;
 use crate::resources::Resources;
 use crate::sampler::QueryRng;
 
@@ -45,6 +47,8 @@ pub(crate) struct Inner {
     pub(crate) repeats: Repeats,
     /// What exists for each reader.
     pub(crate) parts: KnownParts,
+    /// The tables and columns of each reader.
+    pub(crate) schemas: KnownSchemas,
 }
 
 /// Debug output leaves out tables, because tables in memory would show their rows.
@@ -78,6 +82,7 @@ impl Inner {
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
         let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
         let (repeats, parts) = (Repeats::default(), KnownParts::default());
+        let schemas = KnownSchemas::default();
         Ok(Self {
             vault,
             registered,
@@ -89,6 +94,7 @@ impl Inner {
             public,
             repeats,
             parts,
+            schemas,
         })
     }
 

@@ -10,9 +10,10 @@
 use num_bigint::BigInt;
 use num_traits::{ToPrimitive, Zero};
 
-use crate::catalog::{Budget, PerQuery, Slice, coupon_limit, zcdp_limit};
+use crate::catalog::{Budget, PerQuery, PrivacyFloor, Slice, coupon_limit, zcdp_limit};
 use crate::dialect::{
-    Accountant, Allowance, LimitClause, PerQueryClause, SliceAmount, SliceLimit, SpentClause,
+    Accountant, Allowance, FloorClause, LimitClause, PerQueryClause, SliceAmount, SliceLimit,
+    SpentClause,
 };
 use crate::error::Error;
 use crate::ledger::Elsewhere;
@@ -150,7 +151,25 @@ pub(super) fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuer
         max,
         max_delta: delta(&clause.max_delta)?,
         declared_bounds: clause.declared_bounds.unwrap_or(false),
+        min_units: people(clause.min_units)?,
+        min_units_beta: delta(&clause.min_units_beta)?,
     })
+}
+
+/// A number of people, as the vault keeps it.
+fn people(number: Option<u64>) -> Result<Option<i64>, Error> {
+    let kept = number.map(|people| i64::try_from(people).map_err(|_| ParameterError::Overflow));
+    Ok(kept.transpose()?)
+}
+
+/// The floor of a table, with the β that the owner leaves out.
+///
+/// # Errors
+/// [`Error`] for a β that is too small to be kept.
+pub(super) fn floor_of(clause: &FloorClause) -> Result<PrivacyFloor, Error> {
+    let beta = clause.beta.as_ref().map(|beta| units_down(beta.value(), 18)).transpose()?;
+    let atto_beta = beta.unwrap_or(PrivacyFloor::DEFAULT_BETA);
+    Ok(PrivacyFloor { people: clause.people, atto_beta })
 }
 
 /// The PER QUERY amounts of a budget of coupons.
@@ -165,6 +184,8 @@ fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
         max_rho,
         max_delta,
         declared_bounds,
+        min_units,
+        min_units_beta,
     } = clause;
     if min.is_some() || max.is_some() || [default_rho, min_rho, max_rho].iter().any(|r| r.is_some())
     {
@@ -180,6 +201,8 @@ fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
         default_delta: delta(default_delta)?,
         max_delta: delta(max_delta)?,
         declared_bounds: declared_bounds.unwrap_or(false),
+        min_units: people(*min_units)?,
+        min_units_beta: delta(min_units_beta)?,
         ..PerQuery::default()
     })
 }

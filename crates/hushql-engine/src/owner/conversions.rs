@@ -1,14 +1,17 @@
-//! How rows in a format that is not read become files that are.
+//! The formats of tables, and how rows in a format that is not read become files that are.
 //!
-//! In: the name of a format, as STORED AS has it. Out: a command of a program that reads it, for
-//! the refusal.
+//! In: the name of a format, as STORED AS has it. Out: the format, or a refusal with a command of a
+//! program that reads it.
 //!
 //! ```text
 //! STORED AS AVRO     →     COPY (FROM read_avro('t.avro')) TO 't.parquet', in DuckDB
 //! ```
 
+use crate::catalog::FileFormat;
+use crate::error::Error;
+
 /// What the owner of rows in another format does.
-pub(super) fn conversion_of(name: &str) -> Option<&'static str> {
+fn conversion_of(name: &str) -> Option<&'static str> {
     Some(match name {
         "AVRO" => {
             "write its rows as Parquet, as DuckDB does: COPY (FROM read_avro('t.avro')) TO 't.parquet'"
@@ -30,6 +33,28 @@ pub(super) fn conversion_of(name: &str) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// The format of a table that is stored under this name.
+///
+/// # Errors
+/// [`Error::Catalog`] for other names, with a way to convert what is stored so.
+pub(super) fn file_format(name: &str) -> Result<FileFormat, Error> {
+    match name {
+        "CSV" => Ok(FileFormat::Csv),
+        "PARQUET" => Ok(FileFormat::Parquet),
+        "JSON" | "NDJSON" => Ok(FileFormat::Json),
+        "ARROW" => Ok(FileFormat::Arrow),
+        "SQLITE" => Ok(FileFormat::Sqlite),
+        other => Err(Error::catalog(match conversion_of(other) {
+            Some(convert) => format!("a table is not stored as {other} here: {convert}"),
+            None => {
+                format!(
+                    "a table is stored as CSV, PARQUET, JSON, ARROW, DELTA, SQLITE or POSTGRES, not {other}"
+                )
+            }
+        })),
+    }
 }
 
 #[cfg(test)]

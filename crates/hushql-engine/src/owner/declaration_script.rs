@@ -234,8 +234,17 @@ pub(super) fn amount(spend: Spend) -> String {
 }
 
 pub(super) fn per_query(budget: &Budget) -> String {
-    let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
-        budget.per_query;
+    let PerQuery {
+        default,
+        default_rho,
+        default_delta,
+        min,
+        max,
+        max_delta,
+        declared_bounds,
+        min_units,
+        min_units_beta,
+    } = budget.per_query;
     let (least, most) = match budget.limit.notion {
         Notion::Approximate => ("min", "max"),
         Notion::Concentrated => ("min_rho", "max_rho"),
@@ -252,6 +261,8 @@ pub(super) fn per_query(budget: &Budget) -> String {
         (most, max.map(loss)),
         ("max_delta", max_delta.map(delta)),
         ("bounds", declared_bounds.then(|| "declared".to_owned())),
+        ("min_units", min_units.map(|people| people.to_string())),
+        ("min_units_beta", min_units_beta.map(delta)),
     ];
     let amounts: Vec<String> = amounts
         .into_iter()

@@ -22,7 +22,7 @@ use crate::owner::declaration_script::{
     amount, budget_statement, created, per_query, table_statements,
 };
 use crate::owner::dump::{spending_statements, tables_in_order, views_in_order};
-use crate::owner::{grants, roles};
+use crate::owner::{grants, privacy_floors, roles};
 use crate::privacy::{Cost, Tally};
 use crate::views::statement as view_statement;
 
@@ -58,8 +58,13 @@ pub(crate) fn difference(script: &Inner, here: &Inner) -> Result<Difference, Err
             found.statements.push(view_statement(view));
         }
     }
+    for template in wanted.catalog.templates() {
+        if present.catalog.template(&template.name) != Some(template) {
+            found.statements.push(template.statement());
+        }
+    }
     for role in &wanted.roles {
-        found.role(role, &present.roles);
+        found.role(role, &wanted, &present);
     }
     for export in wanted.catalog.exports() {
         let folder = export.export_folder.as_str();
@@ -71,7 +76,7 @@ pub(crate) fn difference(script: &Inner, here: &Inner) -> Result<Difference, Err
             ));
         }
     }
-    let given = [&wanted, &present].map(|one| grants::statements(&one.catalog));
+    let given = [&wanted, &present].map(|one| grants::statements(&one.catalog, |_| true));
     let beside = |all: &[String], others: &[String]| {
         all.iter().filter(|one| !others.contains(one)).cloned().collect::<Vec<String>>()
     };
@@ -107,6 +112,7 @@ impl Difference {
         let Some(known) = present.table(&table.name) else {
             self.statements.extend(table_statements(table, others));
             self.statements.extend(about(wanted).map(|people| set_about(Some(people))));
+            self.floor(&table.name, wanted, present);
             return;
         };
         if created(table) != created(known) {
@@ -125,6 +131,7 @@ impl Difference {
                 if about(wanted) != about(present) {
                     self.statements.push(set_about(about(wanted)));
                 }
+                self.floor(&table.name, wanted, present);
                 return;
             }
         }
@@ -155,6 +162,15 @@ impl Difference {
         self.statements.extend(table_statements(&rest, others).into_iter().skip(create));
         if about(wanted) != about(present) {
             self.statements.push(set_about(about(wanted)));
+        }
+        self.floor(&table.name, wanted, present);
+    }
+
+    /// The floor of people of a table.
+    fn floor(&mut self, table: &str, wanted: &Catalog, present: &Catalog) {
+        let floor = wanted.table_floor(table);
+        if floor != present.table_floor(table) {
+            self.statements.push(privacy_floors::statement(table, floor));
         }
     }
 
@@ -210,14 +226,17 @@ impl Difference {
         self.statements.extend(changes);
     }
 
-    fn role(&mut self, role: &Role, present: &[Role]) {
-        let Some(known) = present.iter().find(|known| known.name == role.name) else {
+    fn role(&mut self, role: &Role, wanted: &Inventory, present: &Inventory) {
+        let Some(known) = present.roles.iter().find(|known| known.name == role.name) else {
             self.new_roles.insert(role.name.clone());
             return;
         };
         let of = |role: &Role| (role.may_log_in, role.takes_defaults, role.valid_until);
-        if of(role) != of(known) {
-            self.statements.push(roles::alteration(role));
+        let [limited, is_limited] =
+            [wanted, present].map(|one| one.catalog.grants().is_templates_only(&role.name));
+        if of(role) != of(known) || limited != is_limited {
+            let limit = (limited != is_limited).then_some(limited);
+            self.statements.push(roles::alteration(role, limit));
         }
     }
 }
@@ -310,6 +329,11 @@ fn only_here(wanted: &Inventory, present: &Inventory) -> Vec<String> {
     }
     for view in present.catalog.views().filter(|v| wanted.catalog.view(&v.name).is_none()) {
         only.push(format!("view {}", view.name));
+    }
+    for template in present.catalog.templates() {
+        if wanted.catalog.template(&template.name).is_none() {
+            only.push(format!("template {}", template.name));
+        }
     }
     for role in &present.roles {
         if !wanted.roles.iter().any(|wanted| wanted.name == role.name) {

@@ -23,10 +23,10 @@ use crate::error::Error;
 use crate::exec::source as files;
 use crate::instance::Inner;
 use crate::owner::declaration_script::{created, declarable};
-use crate::owner::grants;
 use crate::owner::reload;
 use crate::owner::suggest::names_key_of;
 use crate::owner::units::leads_as;
+use crate::owner::{grants, privacy_floors};
 use crate::sql_type::sql_type_of;
 
 /// A problem that the owner should fix.
@@ -54,6 +54,12 @@ pub(crate) fn examine(inner: &Inner) -> Result<Vec<Finding>, Error> {
     }
     for table in catalog.tables() {
         declared(&mut findings, &catalog, table);
+        if let (Some(_), None) = (catalog.table_floor(&table.name), table.unit()) {
+            let finding =
+                "it has a floor of people and no privacy unit, so that the floor binds nobody";
+            let remedy = privacy_floors::statement(&table.name, None);
+            findings.add(&table.name, finding, &remedy);
+        }
         file(&mut findings, inner, table);
         links(&mut findings, &catalog, table);
         if let Some(why) = reload::shown_elsewhere(inner, &catalog, table) {

@@ -28,16 +28,21 @@ use crate::ledger::{Inventory, Role, Spending};
 use crate::owner::declaration_script::{
     budget_statement, partition_statement, spent_clause, table_statements,
 };
-use crate::owner::{grants, roles, twins};
+use crate::owner::{grants, privacy_floors, roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
-/// The script, with or without the verifiers of roles' passwords. It reads the bytes of files only
-/// to find tables with the same rows.
+/// The script, with or without the verifiers of roles' passwords. `invalid` has the templates that
+/// later declarations have made invalid, which cannot be created anywhere. It reads the bytes of
+/// files only to find tables with the same rows.
 ///
 /// # Errors
 /// [`Error::Ledger`] when the vault cannot be read.
-pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error> {
+pub(crate) fn dump(
+    inner: &Inner,
+    with_verifiers: bool,
+    invalid: &BTreeSet<String>,
+) -> Result<String, Error> {
     let Inventory { catalog, budgets, people, roles: roles_of } = inner.vault.inventory()?;
     let mut script = DumpScript::default();
     script.comment("The declarations of a vault of HushQL. Run them as the owner of a new vault:");
@@ -71,6 +76,16 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
         }
     }
     views(&catalog, &mut script);
+    for template in catalog.templates() {
+        match invalid.contains(&template.name) {
+            false => script.statement(&template.statement()),
+            true => script.comment(&format!(
+                "The template {} cannot be created as it is, and neither can its grants: {};",
+                template.name,
+                template.statement()
+            )),
+        }
+    }
     for table in inner.vault.release_tables()?.iter() {
         script.comment(&format!(
             "The release table {0} of {1} stays in this vault, and what it cost is among what is spent: COPY (SELECT * FROM {2}) TO 'file.csv' writes its rows.",
@@ -80,9 +95,11 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
         ));
     }
     for role in &roles_of {
-        script.statement(&roles::statement(role, with_verifiers));
+        let is_limited = catalog.grants().is_templates_only(&role.name);
+        script.statement(&roles::statement(role, with_verifiers, is_limited));
     }
-    for statement in grants::statements(&catalog) {
+    let is_valid = |name: &str| !invalid.contains(name);
+    for statement in grants::statements(&catalog, is_valid) {
         script.statement(&statement);
     }
     if !with_verifiers && !roles_of.is_empty() {
@@ -144,6 +161,9 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
         if let Some(people) = catalog.about_people(&table.name).filter(|_| is_domain) {
             let name = quoted(&table.name);
             script.statement(&format!("ALTER TABLE {name} SET ABOUT {people} PEOPLE"));
+        }
+        if let Some(floor) = catalog.table_floor(&table.name).filter(|_| table.unit().is_some()) {
+            script.statement(&privacy_floors::statement(&table.name, Some(floor)));
         }
     }
 }

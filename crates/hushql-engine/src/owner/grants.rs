@@ -15,6 +15,7 @@ use crate::dialect::{GrantClause, GrantObjects};
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
+use crate::ledger::Role;
 
 /// Gives grants to roles, or takes them.
 ///
@@ -40,6 +41,10 @@ pub(crate) fn change(inner: &Inner, clause: &GrantClause) -> Result<String, Erro
             catalog.budgets().map(|budget| Granted::Budget(budget.name.clone())).collect()
         }
         GrantObjects::Roles(names) => names.iter().cloned().map(Granted::Role).collect(),
+        GrantObjects::Templates(names) => names.iter().cloned().map(Granted::Template).collect(),
+        GrantObjects::AllTemplates => {
+            catalog.templates().map(|one| Granted::Template(one.name.clone())).collect()
+        }
     };
     let changed = inner.vault.change_grants(roles, &granted, *may)?.len();
     let words: Vec<String> = granted.iter().map(ToString::to_string).collect();
@@ -57,7 +62,8 @@ pub(crate) fn change(inner: &Inner, clause: &GrantClause) -> Result<String, Erro
         true => roles.iter().find_map(|role| lacking(&after, role, &granted)),
         false => None,
     };
-    let effect = match after.grants().is_required() {
+    let is_limited = |role: &String| after.grants().is_templates_only(role);
+    let effect = match after.grants().is_required() || roles.iter().all(is_limited) {
         true => "",
         false => "; it counts once grants are required: SET GRANTS REQUIRED",
     };
@@ -86,9 +92,10 @@ pub(super) fn require(inner: &Inner, are_required: bool) -> Result<String, Error
     })
 }
 
-/// Whether no table exists for a role.
+/// Whether no table and no template exists for a role.
 fn sees_nothing(catalog: &Arc<Catalog>, role: &str) -> bool {
-    catalog.seen_by(role, |_| None).tables().next().is_none()
+    let seen = catalog.seen_by(role, |_| None);
+    seen.tables().next().is_none() && seen.templates().next().is_none()
 }
 
 /// A grant on a view would say more than the view's tables do.
@@ -119,7 +126,7 @@ fn lacking(catalog: &Catalog, role: &str, granted: &[Granted]) -> Option<String>
                 };
                 of_people.flat_map(each).collect()
             }
-            Granted::Role(_) => continue,
+            Granted::Role(_) | Granted::Template(_) => continue,
         };
         let missing: BTreeSet<Granted> = needs.into_iter().filter(|need| !has(need)).collect();
         if missing.is_empty() {
@@ -143,11 +150,16 @@ fn way(catalog: &Catalog, table: &str) -> Vec<Granted> {
 pub(crate) const REQUIRED: &str = "SET GRANTS REQUIRED";
 
 /// The statements that give all grants of a vault, and require them if they are required. Roles,
-/// tables and budgets must exist before.
-pub(super) fn statements(catalog: &Catalog) -> Vec<String> {
+/// tables, budgets and templates must exist before; `has` says of a template whether it will.
+pub(super) fn statements(catalog: &Catalog, has: impl Fn(&str) -> bool) -> Vec<String> {
     let grants = catalog.grants();
+    let is_of = |granted: &Granted| match granted {
+        Granted::Template(name) => has(name),
+        Granted::Table(_) | Granted::Budget(_) | Granted::Role(_) => true,
+    };
     let given = grants
         .given()
+        .filter(|(_, granted)| is_of(granted))
         .map(|(role, granted)| format!("GRANT {granted} TO {}", quoted_analyst(role)));
     let required = grants.is_required().then(|| REQUIRED.to_owned());
     given.chain(required).collect()
@@ -156,21 +168,32 @@ pub(super) fn statements(catalog: &Catalog) -> Vec<String> {
 /// What the owner should know about grants: roles for which nothing exists, and grants without an
 /// effect. Each with the statement that changes it.
 pub(super) fn findings(inner: &Inner, catalog: &Arc<Catalog>) -> Result<Vec<[String; 3]>, Error> {
-    if !catalog.grants().is_required() {
-        return Ok(Vec::new());
-    }
     let mut findings = Vec::new();
-    for role in inner.vault.roles()?.iter().filter(|role| role.may_log_in) {
+    let is_limited = |role: &&Role| role.may_log_in && catalog.grants().limits(&role.name);
+    for role in inner.vault.roles()?.iter().filter(is_limited) {
         let name = &role.name;
         if sees_nothing(catalog, name) {
             findings.push([
                 name.clone(),
-                "no table is granted to the role, so none exists for it".to_owned(),
-                format!("GRANT SELECT ON … TO {}", quoted_analyst(name)),
+                match catalog.grants().is_templates_only(name) {
+                    true => "the role may call templates alone, and none is granted to it",
+                    false => "no table is granted to the role, so none exists for it",
+                }
+                .to_owned(),
+                match catalog.grants().is_templates_only(name) {
+                    true => format!("GRANT EXECUTE ON TEMPLATE … TO {}", quoted_analyst(name)),
+                    false => format!("GRANT SELECT ON … TO {}", quoted_analyst(name)),
+                },
             ]);
         }
     }
+    if !catalog.grants().is_required() {
+        return Ok(findings);
+    }
     for (role, granted) in catalog.grants().given() {
+        if catalog.grants().is_templates_only(role) && !matches!(granted, Granted::Template(_)) {
+            continue;
+        }
         if let Some(lacking) = lacking(catalog, role, std::slice::from_ref(granted)) {
             let remedy = lacking.split_once(" with ").map_or("", |(_, remedy)| remedy);
             findings.push([

@@ -21,7 +21,7 @@ use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::altered_table::alter;
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
-use crate::owner::conversions::conversion_of;
+use crate::owner::conversions::file_format;
 use crate::owner::declared_columns::column_of;
 use crate::owner::promise::warnings;
 use crate::owner::remarks::{read_in_utc, version_text};
@@ -42,6 +42,7 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod grants;
+mod privacy_floors;
 pub(crate) mod privacy_statement;
 mod promise;
 pub(crate) mod registry_record;
@@ -52,6 +53,7 @@ pub(crate) mod roles;
 mod slices;
 mod strict;
 pub(crate) mod suggest;
+pub(crate) mod template_declarations;
 mod twins;
 pub(crate) mod typed;
 mod units;
@@ -245,6 +247,12 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         Declaration::DropView { name, if_exists } => {
             view_declarations::drop(inner, name, *if_exists)
         }
+        Declaration::CreateTemplate { template, taken } => {
+            template_declarations::create(inner, template, *taken)
+        }
+        Declaration::DropTemplate { name, if_exists } => {
+            template_declarations::drop(inner, name, *if_exists)
+        }
         Declaration::SetUnit { table, unit, other_people } => {
             let unit = units::checked(catalog, known(catalog, table)?, unit)?;
             let open = inner.open_files();
@@ -253,6 +261,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         Declaration::SetPublic { table } => set_public(inner, catalog, table, None),
         Declaration::SetAbout { table, people } => {
             about_people::set(inner, catalog, table, *people)
+        }
+        Declaration::SetFloor { table, floor } => {
+            privacy_floors::set(inner, catalog, table, floor.as_ref())
         }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
@@ -579,22 +590,4 @@ pub(crate) fn may_be_registered(
     provider: &Arc<dyn TableProvider>,
 ) -> Result<(), Error> {
     twins::may_be_registered(providers, catalog, known, provider)
-}
-
-fn file_format(name: &str) -> Result<FileFormat, Error> {
-    match name {
-        "CSV" => Ok(FileFormat::Csv),
-        "PARQUET" => Ok(FileFormat::Parquet),
-        "JSON" | "NDJSON" => Ok(FileFormat::Json),
-        "ARROW" => Ok(FileFormat::Arrow),
-        "SQLITE" => Ok(FileFormat::Sqlite),
-        other => Err(Error::catalog(match conversion_of(other) {
-            Some(convert) => format!("a table is not stored as {other} here: {convert}"),
-            None => {
-                format!(
-                    "a table is stored as CSV, PARQUET, JSON, ARROW, DELTA, SQLITE or POSTGRES, not {other}"
-                )
-            }
-        })),
-    }
 }

@@ -40,8 +40,9 @@ pub(super) fn create(
     let verifier = verifier.transpose()?.unwrap_or_default();
     let takes_defaults = options.defaults.unwrap_or(true);
     let role = Role { name: name.to_owned(), verifier, may_log_in, valid_until, takes_defaults };
-    inner.vault.create_role(&role)?;
-    Ok(format!("role {name}: {}", told(&role)))
+    let templates_only = options.templates_only.unwrap_or(false);
+    inner.vault.create_limited_role(&role, templates_only)?;
+    Ok(format!("role {name}: {}{}", told(&role), limited(templates_only)))
 }
 
 /// Changes a role.
@@ -52,12 +53,14 @@ pub(super) fn alter(inner: &Inner, name: &str, options: &RoleClause) -> Result<S
         may_log_in: options.login,
         valid_until: options.valid_until.as_deref().map(time).transpose()?,
         takes_defaults: options.defaults,
+        templates_only: options.templates_only,
     };
     let password = if change.verifier.is_some() { ", with a new password" } else { "" };
     inner.vault.alter_role(name, change)?;
     let role = inner.vault.roles()?.into_iter().find(|role| role.name == name);
     let role = role.ok_or(Error::Internal)?;
-    Ok(format!("role {name}: {}{password}", told(&role)))
+    let is_limited = inner.vault.catalog()?.grants().is_templates_only(name);
+    Ok(format!("role {name}: {}{password}{}", told(&role), limited(is_limited)))
 }
 
 /// Gives the role that is logged in another password, and returns the password's fingerprint.
@@ -81,12 +84,21 @@ pub(crate) fn change_own(
     }
 }
 
+/// What a role that is limited to templates is told beside.
+fn limited(is_limited: bool) -> &'static str {
+    match is_limited {
+        true => "; it calls the templates that are granted to it, and nothing else",
+        false => "",
+    }
+}
+
 /// The statement that creates a role, with or without the verifier of its password.
-pub(super) fn statement(role: &Role, with_verifier: bool) -> String {
+pub(super) fn statement(role: &Role, with_verifier: bool, templates_only: bool) -> String {
     let Role { name, verifier, may_log_in, valid_until, takes_defaults } = role;
     let mut statement = format!("CREATE ROLE {}", quoted_analyst(name));
     statement.push_str(if *may_log_in { " LOGIN" } else { " NOLOGIN" });
     statement.push_str(if *takes_defaults { "" } else { " NODEFAULTS" });
+    statement.push_str(if templates_only { " TEMPLATES ONLY" } else { "" });
     if with_verifier && role.has_password() {
         statement.push_str(&format!(" PASSWORD {}", text(verifier)));
     }
@@ -96,14 +108,21 @@ pub(super) fn statement(role: &Role, with_verifier: bool) -> String {
     statement
 }
 
-/// The statement that gives an existing role these options. Its password stays.
-pub(super) fn alteration(role: &Role) -> String {
+/// The statement that gives an existing role these options, and limits it to templates or no longer
+/// if that changes. Its password stays.
+pub(super) fn alteration(role: &Role, templates_only: Option<bool>) -> String {
     let Role { name, verifier: _, may_log_in, valid_until, takes_defaults } = role;
     let login = if *may_log_in { "LOGIN" } else { "NOLOGIN" };
     let defaults = if *takes_defaults { "DEFAULTS" } else { "NODEFAULTS" };
     let until = valid_until.and_then(|until| DateTime::from_timestamp(until, 0));
     let until = until.map_or("infinity".to_owned(), |until| until.naive_utc().to_string());
-    format!("ALTER ROLE {} {login} {defaults} VALID UNTIL {}", quoted_analyst(name), text(&until))
+    let limit = match templates_only {
+        Some(true) => " TEMPLATES ONLY",
+        Some(false) => " NOT TEMPLATES ONLY",
+        None => "",
+    };
+    let name = quoted_analyst(name);
+    format!("ALTER ROLE {name} {login} {defaults}{limit} VALID UNTIL {}", text(&until))
 }
 
 /// Drops a role.

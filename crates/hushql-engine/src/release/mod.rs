@@ -19,6 +19,7 @@ use draw_set::{DrawSet, Draws, Of};
 use fitted_levels::{Fit, FittedLevel, fits};
 use goal::{Groups, priced};
 use number::follow_choices;
+use people_limits::{PeopleLimit, people_limits};
 use predicted_accuracy::{
     accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error,
 };
@@ -42,6 +43,7 @@ mod noisy_scores;
 pub(crate) mod number;
 pub(crate) mod own_bound;
 mod partition_selection;
+pub(crate) mod people_limits;
 pub(crate) mod predicted_accuracy;
 pub(crate) mod record;
 pub(crate) mod replay;
@@ -70,6 +72,8 @@ pub struct Release {
     /// For each private aggregate, how measures that share a vector would be drawn alone. `None` if
     /// its group keys are not declared.
     apart: Vec<Option<SplitVector>>,
+    /// For each private aggregate, the counts of people that decide which numbers are shown.
+    limits: Vec<Vec<PeopleLimit>>,
 }
 
 impl Release {
@@ -86,6 +90,11 @@ impl Release {
     /// The partition selection of a private aggregate with unknown partitions.
     pub fn partition_selection(&self, aggregate: usize) -> Option<&PartitionSelection> {
         self.selections.get(aggregate)?.as_ref()
+    }
+
+    /// The counts of people that decide which numbers of a private aggregate are shown.
+    pub(crate) fn people_limits(&self, aggregate: usize) -> &[PeopleLimit] {
+        self.limits.get(aggregate).map_or(&[], Vec::as_slice)
     }
 
     /// All draws with their losses, in the order of the private aggregates. Nothing else has a
@@ -323,6 +332,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     let accounts = Accounts::for_analysis(&analysis, catalog);
     let (mut mechanisms, mut apart) = (Vec::new(), Vec::new());
     let mut selections: Vec<Option<PartitionSelection>> = Vec::new();
+    let mut limits = Vec::new();
     for aggregate in analysis.parts() {
         let default = default_cost(&analysis, aggregate.subject().unit_domain(), catalog);
         let calibrated = match aggregate.unknown_partitions() {
@@ -361,8 +371,11 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
         for (measure, one) in aggregate.measures().iter().zip(&mechanized) {
             accounts.admit(measure, one).map_err(|refusal| refusal.after(&steps))?;
         }
+        let of_people = people_limits(aggregate, &mechanized);
+        limits.push(of_people.map_err(|refusal| refusal.after(&steps))?);
         mechanisms.push(mechanized);
-        apart.push(alone);
+        // Under a floor, all draws are replayed together.
+        apart.push(alone.filter(|_| aggregate.people_floor().is_none()));
         selections.push(selection);
     }
     for (part, selection) in selections.iter().enumerate() {
@@ -373,7 +386,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     let fits = fits(&analysis, &mut mechanisms);
     let error_bars = error_bars(&analysis, &selections);
     let shown = ReplayedPart::default();
-    Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown, apart })
+    Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown, apart, limits })
 }
 
 /// The parameters of a release as the ledger and the explanation display them.

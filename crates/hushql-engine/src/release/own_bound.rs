@@ -27,8 +27,11 @@ pub(crate) fn with_own_bound(
     let clause = &measure.clause;
     let Operand::Aggregate(call) = &clause.operand else { return None };
     let is_noisy = matches!(mechanized.mechanism, Mechanism::Laplace(_) | Mechanism::Gaussian(_));
-    let known =
-        part.unknown_partitions().is_none() && part.sets().is_none() && !part.subject().is_row();
+    // Under a floor of people, no release chooses a bound.
+    let known = part.people_floor().is_none()
+        && part.unknown_partitions().is_none()
+        && part.sets().is_none()
+        && !part.subject().is_row();
     let groups = part.keys().all().len();
     let limits = &measure.limits;
     let by_groups = limits.l0.map(|groups| groups.saturating_mul(limits.per_partition));

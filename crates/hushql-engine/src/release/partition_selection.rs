@@ -5,6 +5,7 @@
 //! read.
 
 use crate::analysis::{Compares, UnknownPartitions};
+use crate::mechanism::above_floor;
 use crate::privacy::{Delta, Epsilon, Loss};
 use crate::release::mechanism::Mechanism;
 
@@ -13,6 +14,8 @@ use crate::release::mechanism::Mechanism;
 pub struct PartitionSelection {
     pub(super) threshold: u64,
     pub(super) least: u64,
+    /// The owner's floor: the fewest people of a group that may be shown; 1 without one.
+    pub(super) floor: u64,
     pub(super) groups: u64,
     pub(super) epsilon: Option<Epsilon>,
     pub(super) delta: Delta,
@@ -48,9 +51,19 @@ impl PartitionSelection {
         self.least
     }
 
+    /// The owner's floor of people; 1 without one.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
     /// The smallest noisy number with which a partition is released, in steps of its grid.
+    ///
+    /// # Guarantee
+    /// Never below τ, nor below what the query asks for. Under a floor, numbers of units are
+    /// compared, and a partition of fewer units than the floor comes out with a probability of at
+    /// most the threshold's δ; see [`above_floor`].
     pub fn at_least(&self) -> u64 {
-        self.threshold.max(self.least)
+        above_floor(self.threshold, self.floor).max(self.least)
     }
 
     /// C: the number of partitions in which a unit is counted.

@@ -513,10 +513,15 @@ impl Costs<'_> {
             | None => Err(MechanismError::ScaleTooLarge),
         };
         let threshold = threshold.map_err(|e| too_noisy("GROUP BY", &e))?;
-        let delta = delta.clone();
+        let (delta, floor) = (delta.clone(), self.groups.floor);
+        if floor > 1 && !(by_units && compares == Compares::Units) {
+            // A floor is a number of people, so nothing else is compared with it.
+            return Err(no_mechanism("GROUP BY"));
+        }
         Ok(PartitionSelection {
             threshold,
             least,
+            floor,
             groups,
             epsilon,
             delta,

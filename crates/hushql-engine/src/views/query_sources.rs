@@ -98,8 +98,11 @@ fn names_only(statement: &str, catalog: &Catalog) -> bool {
         Ok(Statement::CreateSyntheticTable(statement)) => statement.query,
         Ok(_) | Err(_) => return false,
     };
+    let called = query.template.as_ref().filter(|call| catalog.template(&call.name).is_some());
     let exists = |name: &String| {
-        name == LEDGER || catalog.table(name).is_some() || catalog.view(name).is_some()
+        let is_called = called.is_some_and(|call| call.name == *name);
+        let is_read = catalog.table(name).is_some() || catalog.view(name).is_some();
+        name == LEDGER || is_called || is_read
     };
     tables_named(&query.tree).iter().all(exists)
         && Lookups::needed(&query.releases, catalog).is_ok()

@@ -55,12 +55,22 @@ pub(crate) fn insert_budget(
     if spent.notion != budget.limit.notion {
         return Err(CatalogError::Uncountable { budget: budget.name.clone() });
     }
-    let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
-        budget.per_query;
+    let PerQuery {
+        default,
+        default_rho,
+        default_delta,
+        min,
+        max,
+        max_delta,
+        declared_bounds,
+        min_units,
+        min_units_beta,
+    } = budget.per_query;
     connection.execute(
         "INSERT INTO budget VALUES (:name, :table, :notion, :promised_epsilon,
              :promised_delta, :coupon, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
-             :default_rho, :default_delta, :min, :max, :max_delta, :declared_bounds, :spent_loss, :spent_delta, :replay)",
+             :default_rho, :default_delta, :min, :max, :max_delta, :declared_bounds,
+             :min_units, :min_units_beta, :spent_loss, :spent_delta, :replay)",
         named_params! {
             ":name": budget.name,
             ":table": budget.table,
@@ -77,6 +87,8 @@ pub(crate) fn insert_budget(
             ":max": max,
             ":max_delta": max_delta,
             ":declared_bounds": declared_bounds,
+            ":min_units": min_units,
+            ":min_units_beta": min_units_beta,
             ":spent_loss": spent.nano,
             ":spent_delta": spent.atto_delta,
             ":replay": budget.replay.word(),
@@ -108,8 +120,8 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
     let mut statement = connection.prepare_cached(
         "SELECT name, table_name, notion, promised_epsilon, promised_delta, coupon_epsilon,
              limit_loss, limit_delta, floor_loss, floor_delta, default_epsilon, default_rho,
-             default_delta, min_loss, max_loss, max_delta, declared_bounds, spent_loss, spent_delta,
-             replay
+             default_delta, min_loss, max_loss, max_delta, declared_bounds, min_units,
+             min_units_beta, spent_loss, spent_delta, replay
          FROM budget ORDER BY name",
     )?;
     let mut rows = statement.query([])?;
@@ -138,6 +150,8 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
                     max: row.get("max_loss")?,
                     max_delta: row.get("max_delta")?,
                     declared_bounds: row.get("declared_bounds")?,
+                    min_units: row.get("min_units")?,
+                    min_units_beta: row.get("min_units_beta")?,
                 },
                 replay: replay.ok_or_else(|| SealedRows::Budgets.damage())?,
             },
@@ -170,8 +184,17 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
     let mut fields = Fields::new("hushql budgets 1");
     for Account { budget, floor, spent: _, slices, partition } in accounts {
-        let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
-            budget.per_query;
+        let PerQuery {
+            default,
+            default_rho,
+            default_delta,
+            min,
+            max,
+            max_delta,
+            declared_bounds,
+            min_units,
+            min_units_beta,
+        } = budget.per_query;
         fields.text(&budget.name);
         fields.text(&budget.table);
         fields.text(budget.limit.notion.name());
@@ -186,6 +209,8 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
             fields.optional(amount);
         }
         fields.integer(declared_bounds.into());
+        fields.optional(min_units);
+        fields.optional(min_units_beta);
         fields.text(budget.replay.word());
         slices::into_digest(&mut fields, slices);
         cell::into_digest(&mut fields, partition.as_ref());

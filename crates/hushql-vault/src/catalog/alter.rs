@@ -67,13 +67,34 @@ pub(crate) fn set_per_query(
     let known = accounts.into_iter().find(|account| account.budget.name == budget);
     let known = known.ok_or_else(|| CatalogError::UnknownBudget { budget: budget.to_owned() })?;
     Budget { per_query, ..known.budget }.check()?;
-    let PerQuery { default, default_rho, default_delta, min, max, max_delta, declared_bounds } =
-        per_query;
+    let PerQuery {
+        default,
+        default_rho,
+        default_delta,
+        min,
+        max,
+        max_delta,
+        declared_bounds,
+        min_units,
+        min_units_beta,
+    } = per_query;
     connection.execute(
         "UPDATE budget SET default_epsilon = ?2, default_rho = ?3, default_delta = ?4,
-             min_loss = ?5, max_loss = ?6, max_delta = ?7, declared_bounds = ?8
+             min_loss = ?5, max_loss = ?6, max_delta = ?7, declared_bounds = ?8,
+             min_units = ?9, min_units_beta = ?10
          WHERE name = ?1",
-        params![budget, default, default_rho, default_delta, min, max, max_delta, declared_bounds],
+        params![
+            budget,
+            default,
+            default_rho,
+            default_delta,
+            min,
+            max,
+            max_delta,
+            declared_bounds,
+            min_units,
+            min_units_beta
+        ],
     )?;
     reseal_budgets(connection)
 }

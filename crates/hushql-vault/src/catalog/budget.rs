@@ -23,6 +23,7 @@ use hushql_privacy::privacy::{Cost, Notion, Spend, Tally};
 
 use super::accounting::rho_of;
 use super::name::check_name;
+use super::privacy_floor::PrivacyFloor;
 use super::{CatalogError, Replay};
 
 /// How much all analysts together may spend on the people of one unit domain, in all of their
@@ -88,6 +89,10 @@ pub struct PerQuery {
     pub max_delta: Option<i64>,
     /// True if ranges must be declared or written: no release buys a range that it lacks.
     pub declared_bounds: bool,
+    /// The floor: the fewest people behind a number that may be shown.
+    pub min_units: Option<i64>,
+    /// The highest probability, in 10⁻¹⁸, with which a number of fewer people is shown.
+    pub min_units_beta: Option<i64>,
 }
 
 impl PerQuery {
@@ -113,6 +118,13 @@ impl PerQuery {
             Notion::Concentrated => self.default.map(rho_of).or(self.default_rho),
             Notion::Coupons => self.default.map(|_| 1),
         }
+    }
+
+    /// The floor of people, if the budget sets one.
+    pub fn floor(&self) -> Option<PrivacyFloor> {
+        let people = u64::try_from(self.min_units?).ok()?;
+        let atto_beta = self.min_units_beta.unwrap_or(PrivacyFloor::DEFAULT_BETA);
+        Some(PrivacyFloor { people, atto_beta })
     }
 
     /// The minimum cost of one query, if the budget sets one.
@@ -185,6 +197,20 @@ impl Budget {
         Ok(())
     }
 
+    /// Checks the floor of people.
+    fn check_floor(&self) -> Result<(), CatalogError> {
+        let PerQuery { min_units, min_units_beta, .. } = self.per_query;
+        let refuse = |reason| Err(CatalogError::Amount { budget: self.name.clone(), reason });
+        if min_units.is_none() && min_units_beta.is_some() {
+            return refuse("min_units_beta needs min_units, the floor to which it belongs");
+        }
+        let floor = self.per_query.floor();
+        if min_units.is_some() && !floor.is_some_and(PrivacyFloor::is_sound) {
+            return refuse("min_units is a number of people from 2 to 1099511627776");
+        }
+        Ok(())
+    }
+
     /// Checks that the declaration does not contradict itself, without comparing the cost of a
     /// query with the limit. The owner may have lowered the limit since.
     ///
@@ -231,6 +257,7 @@ impl Budget {
         if above(default, max) || above(default_delta, max_delta) {
             return refuse("the default per query is above the maximum per query");
         }
+        self.check_floor()?;
         if above(min, default) {
             return refuse("the default per query is below the minimum per query");
         }

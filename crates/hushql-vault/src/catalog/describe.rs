@@ -89,7 +89,9 @@ pub fn per_query_text(budget: &Budget) -> String {
     let least = budget.per_query.least(notion);
     let least = least.map_or_else(String::new, |least| format!("at least {least}, "));
     let bounds = if declared_bounds { ", with declared bounds" } else { "" };
-    format!("{default}{least}at most {}{bounds}", budget.per_query.most_text(notion))
+    let floor = budget.per_query.floor();
+    let floor = floor.map_or_else(String::new, |floor| format!(", floor of people {floor}"));
+    format!("{default}{least}at most {}{bounds}{floor}", budget.per_query.most_text(notion))
 }
 
 /// Every declared object with its text.
@@ -99,6 +101,9 @@ pub fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         texts.insert(format!("table {}", table.name), privacy_text(table));
         if let Some(people) = catalog.about_people(&table.name) {
             texts.insert(format!("people of {}", table.name), format!("about {people}"));
+        }
+        if let Some(floor) = catalog.table_floor(&table.name) {
+            texts.insert(format!("floor of {}", table.name), format!("{floor} people"));
         }
         for column in &table.columns {
             if let Some(domain) = &column.domain {
@@ -112,6 +117,10 @@ pub fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
             false => format!("({}) ", columns.join(", ")),
         };
         texts.insert(format!("view {name}"), format!("{columns}as {query}"));
+    }
+    for template in catalog.templates() {
+        let text = format!("({}) as {}", template.signature(), template.body);
+        texts.insert(format!("template {}", template.name), text);
     }
     for budget in catalog.budgets() {
         let (limit, per_query) = (limit_text(budget), per_query_text(budget));

@@ -67,6 +67,37 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: String,
     },
+    /// No template of this name is declared, or none that the person who asks may call.
+    #[error("there is no template `{template}`")]
+    UnknownTemplate {
+        /// The requested name.
+        template: String,
+    },
+    /// A template of this name is declared already.
+    #[error(
+        "there is a template `{template}` already; CREATE OR REPLACE TEMPLATE puts another in its place"
+    )]
+    DuplicateTemplate {
+        /// The name that is taken.
+        template: String,
+    },
+    /// The statement expects a table or a view, but the name belongs to a template.
+    #[error(
+        "`{template}` is a template, which is called: SELECT * FROM {}(…); DROP TEMPLATE drops it",
+        quoted(template)
+    )]
+    IsTemplate {
+        /// The template.
+        template: String,
+    },
+    /// A template contradicts itself.
+    #[error("the template `{template}` cannot be created: {reason}")]
+    Template {
+        /// The template.
+        template: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No release table of this name is visible to the person who asks.
     #[error("there is no release table `{table}`")]
     UnknownReleaseTable {

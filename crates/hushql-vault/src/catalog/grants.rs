@@ -2,12 +2,13 @@
 //!
 //! In: the owner's grants. Out: their rows, under a seal. Roles can be groups: a role has the
 //! grants of every role that was granted to it. A grant ends with its role, its table or its
-//! budget, so nothing of the same name inherits it.
+//! budget, so nothing of the same name inherits it. A role that is limited to templates may call
+//! those that are granted to it, and nothing else.
 //!
 //! ```text
 //! GRANT SELECT ON visits TO clinic; GRANT clinic TO eve      eve asks about visits
 //!
-//! role_grant(role, kind, name)     grants_required(number)     seal('grants') = SHA-256 of all of them
+//! role_grant(role, kind, name)     grants_required(number)     templates_only(role)     seal('grants') = SHA-256 of all of them
 //! ```
 
 use std::collections::BTreeSet;
@@ -19,11 +20,12 @@ use super::digest::Fields;
 use super::seal::{SealedRows, check_seal, set_seal};
 use super::{CatalogError, quoted, quoted_analyst};
 
-/// The table of grants, and the one row that says that they are required.
+/// The table of grants, the one row that says that they are required, and the roles that are
+/// limited to templates.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE role_grant (
     role TEXT NOT NULL CHECK (length(role) BETWEEN 1 AND 64),
-    kind TEXT NOT NULL CHECK (kind IN ('table', 'budget', 'role')),
+    kind TEXT NOT NULL CHECK (kind IN ('table', 'budget', 'role', 'template')),
     name TEXT NOT NULL,
     PRIMARY KEY (role, kind, name)
 ) STRICT, WITHOUT ROWID;
@@ -31,6 +33,10 @@ CREATE TABLE role_grant (
 CREATE TABLE grants_required (
     number INTEGER PRIMARY KEY NOT NULL CHECK (number = 1)
 ) STRICT;
+
+CREATE TABLE templates_only (
+    role TEXT PRIMARY KEY NOT NULL CHECK (length(role) BETWEEN 1 AND 64)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What a grant allows.
@@ -42,6 +48,8 @@ pub enum Granted {
     Budget(String),
     /// What another role may do: `clinic`.
     Role(String),
+    /// To call a template: `EXECUTE ON TEMPLATE monthly`.
+    Template(String),
 }
 
 impl Granted {
@@ -50,13 +58,16 @@ impl Granted {
             Self::Table(_) => "table",
             Self::Budget(_) => "budget",
             Self::Role(_) => "role",
+            Self::Template(_) => "template",
         }
     }
 
-    /// The name of the table, budget or role.
+    /// The name of the table, budget, role or template.
     pub fn name(&self) -> &str {
         match self {
-            Self::Table(name) | Self::Budget(name) | Self::Role(name) => name,
+            Self::Table(name) | Self::Budget(name) | Self::Role(name) | Self::Template(name) => {
+                name
+            }
         }
     }
 }
@@ -68,6 +79,7 @@ impl fmt::Display for Granted {
             Self::Table(name) => write!(f, "SELECT ON {}", quoted(name)),
             Self::Budget(name) => write!(f, "USAGE ON BUDGET {}", quoted(name)),
             Self::Role(name) => f.write_str(&quoted_analyst(name)),
+            Self::Template(name) => write!(f, "EXECUTE ON TEMPLATE {}", quoted(name)),
         }
     }
 }
@@ -77,12 +89,30 @@ impl fmt::Display for Granted {
 pub struct Grants {
     pub(super) is_required: bool,
     pub(super) given: BTreeSet<(String, Granted)>,
+    /// The roles that may call templates, and nothing else.
+    pub(super) templates_only: BTreeSet<String>,
 }
 
 impl Grants {
     /// True if a role sees only what is granted to it. Otherwise grants have no effect.
     pub fn is_required(&self) -> bool {
         self.is_required
+    }
+
+    /// True if a role may call the templates that are granted to it, and nothing else, whether or
+    /// not grants are required.
+    pub fn is_templates_only(&self, role: &str) -> bool {
+        self.templates_only.contains(role)
+    }
+
+    /// True if grants limit what some role sees.
+    pub(super) fn limits_any(&self) -> bool {
+        self.is_required || !self.templates_only.is_empty()
+    }
+
+    /// True if grants limit what this reader sees.
+    pub fn limits(&self, reader: &str) -> bool {
+        self.is_required || self.is_templates_only(reader)
     }
 
     /// All grants: the role, and what it may do.
@@ -150,6 +180,10 @@ pub(crate) fn put(connection: &Connection, grants: &Grants) -> Result<(), Catalo
     load(connection)?;
     connection.execute("DELETE FROM role_grant", [])?;
     connection.execute("DELETE FROM grants_required", [])?;
+    connection.execute("DELETE FROM templates_only", [])?;
+    for role in &grants.templates_only {
+        connection.execute("INSERT INTO templates_only (role) VALUES (?1)", [role])?;
+    }
     for (role, granted) in &grants.given {
         connection.execute(
             "INSERT INTO role_grant (role, kind, name) VALUES (?1, ?2, ?3)",
@@ -195,16 +229,34 @@ pub(crate) fn require(connection: &Connection, is_required: bool) -> Result<(), 
     put(connection, &Grants { is_required, ..load(connection)? })
 }
 
-/// Removes every grant of a table, budget or role that begins or ends to exist, and those that the
-/// role has.
+/// Limits a role to templates, or no longer.
+pub(crate) fn limit_to_templates(
+    connection: &Connection,
+    role: &str,
+    is_limited: bool,
+) -> Result<(), CatalogError> {
+    let mut grants = load(connection)?;
+    let changes = match is_limited {
+        true => grants.templates_only.insert(role.to_owned()),
+        false => grants.templates_only.remove(role),
+    };
+    if changes { put(connection, &grants) } else { Ok(()) }
+}
+
+/// Removes every grant of a table, budget, template or role that begins or ends to exist, and those
+/// that the role has. A role that begins or ends is not limited to templates.
 pub(crate) fn forget(connection: &Connection, gone: &Granted) -> Result<(), CatalogError> {
     let mut grants = load(connection)?;
+    let was_limited = match gone {
+        Granted::Role(role) => grants.templates_only.remove(role),
+        Granted::Table(_) | Granted::Budget(_) | Granted::Template(_) => false,
+    };
     let before = grants.given.len();
     grants.given.retain(|(role, granted)| {
         let is_its = matches!(gone, Granted::Role(gone) if gone == role);
         granted != gone && !is_its
     });
-    match grants.given.len() == before {
+    match grants.given.len() == before && !was_limited {
         true => Ok(()),
         false => put(connection, &grants),
     }
@@ -220,17 +272,23 @@ fn rows(connection: &Connection) -> Result<Grants, CatalogError> {
             "table" => Granted::Table(name),
             "budget" => Granted::Budget(name),
             "role" => Granted::Role(name),
+            "template" => Granted::Template(name),
             _ => return Err(SealedRows::Grants.damage()),
         };
         given.insert((row.get(0)?, granted));
     }
     let mut statement = connection.prepare_cached("SELECT 1 FROM grants_required")?;
-    Ok(Grants { is_required: statement.exists([])?, given })
+    let is_required = statement.exists([])?;
+    let mut statement = connection.prepare_cached("SELECT role FROM templates_only")?;
+    let templates_only = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(Grants { is_required, given, templates_only })
 }
 
 fn digest(grants: &Grants) -> [u8; 32] {
-    let mut fields = Fields::new("hushql grants 1");
+    let mut fields = Fields::new("hushql grants 2");
     fields.integer(i64::from(grants.is_required));
+    fields.integer(i64::try_from(grants.templates_only.len()).unwrap_or(i64::MAX));
+    grants.templates_only.iter().for_each(|role| fields.text(role));
     for (role, granted) in &grants.given {
         fields.text(role);
         fields.text(granted.kind());
@@ -262,6 +320,13 @@ mod tests {
         assert_eq!(load(&connection).unwrap().given().count(), 1);
         forget(&connection, &Granted::Role("lab".to_owned())).unwrap();
         assert_eq!(load(&connection).unwrap().given().count(), 0);
+        limit_to_templates(&connection, "lab", true).unwrap();
+        assert!(load(&connection).unwrap().is_templates_only("lab"));
+        forget(&connection, &Granted::Role("lab".to_owned())).unwrap();
+        assert!(!load(&connection).unwrap().is_templates_only("lab"));
+        connection.execute("INSERT INTO templates_only VALUES ('lab')", []).unwrap();
+        assert!(matches!(load(&connection), Err(CatalogError::Damaged(_))));
+        connection.execute("DELETE FROM templates_only", []).unwrap();
         connection.execute("DELETE FROM grants_required", []).unwrap();
         assert!(matches!(load(&connection), Err(CatalogError::Damaged(_))));
     }

@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::privacy_floor::PrivacyFloor;
 use super::quoted::quoted;
 use super::several_files::{Files, LakeVersion};
-use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
+use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, Template, View};
 use crate::catalog::cell::Partition;
 use crate::catalog::grants::Grants;
 use crate::catalog::name::check_name;
@@ -424,9 +425,11 @@ impl Table {
 pub struct Catalog {
     pub(super) tables: BTreeMap<String, Arc<Table>>,
     pub(super) views: BTreeMap<String, View>,
+    pub(super) templates: BTreeMap<String, Template>,
     pub(super) budgets: BTreeMap<String, Budget>,
     pub(super) exports: BTreeMap<String, ExportFolder>,
     pub(super) about: BTreeMap<String, u64>,
+    pub(super) floors: BTreeMap<String, PrivacyFloor>,
     pub(super) slices: BTreeMap<String, Vec<Slice>>,
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,
@@ -591,6 +594,6 @@ impl Catalog {
     /// answers, or each sees only what is granted. Then only the owner sees the ledger entries of
     /// others, or numbers that depend on how many entries there are.
     pub fn keeps_apart(&self) -> bool {
-        self.grants.is_required() || self.budgets().any(|budget| budget.replay == Replay::Own)
+        self.grants.limits_any() || self.budgets().any(|budget| budget.replay == Replay::Own)
     }
 }

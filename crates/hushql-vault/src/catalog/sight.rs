@@ -2,7 +2,7 @@
 //!
 //! In: all declarations, and the name of an analyst. Out: a [`Catalog`] that has this part alone.
 //! This is the one place that decides it. As long as grants are not required, all of it exists for
-//! everyone.
+//! everyone but the roles that are limited to templates.
 //!
 //! ```text
 //! granted: visits, study        people, visits VIA (patient) REFERENCES people(id)   →   nothing: visits names people
@@ -20,6 +20,7 @@ use super::{Budget, Catalog, View};
 pub(crate) struct Sight {
     tables: BTreeSet<String>,
     pub(crate) budgets: BTreeSet<String>,
+    templates: BTreeSet<String>,
 }
 
 impl Catalog {
@@ -50,17 +51,20 @@ impl Catalog {
         self.whole().budget(budget).is_some() && self.budget(budget).is_none()
     }
 
-    /// The tables and budgets that exist for an analyst; `None` if grants are not required.
+    /// The tables, budgets and templates that exist for an analyst; `None` if grants do not limit
+    /// them.
     ///
     /// # Guarantee
     /// A table is among them only if it is granted, and so is every table through which its rows
     /// lead to their people, because its unit, its explanations and its charges name these. A
     /// budget is among them only if it is granted, its table is among them, and the same holds of
     /// all other budgets of the same people. A query is charged to all of these, so that nobody is
-    /// charged to a budget that does not exist for them.
+    /// charged to a budget that does not exist for them. A template is among them only if EXECUTE
+    /// on it is granted: then its owner granted this question, whatever it reads. A role that is
+    /// limited to templates has nothing else.
     pub(crate) fn sight(&self, reader: &str) -> Option<Sight> {
         let grants = &self.grants;
-        if !grants.is_required() {
+        if !grants.limits(reader) {
             return None;
         }
         let groups = grants.groups_of(reader);
@@ -68,6 +72,14 @@ impl Catalog {
             groups.iter().any(|role| grants.given.contains(&((*role).to_owned(), granted.clone())))
         };
         let mut sight = Sight::default();
+        for template in self.templates() {
+            if may(Granted::Template(template.name.clone())) {
+                sight.templates.insert(template.name.clone());
+            }
+        }
+        if grants.is_templates_only(reader) {
+            return Some(sight);
+        }
         for table in self.tables() {
             if self.way_of(&table.name).all(|name| may(Granted::Table(name.to_owned()))) {
                 sight.tables.insert(table.name.clone());
@@ -100,6 +112,7 @@ impl Catalog {
             (None, _) => true,
             (Some(sight), Granted::Table(name)) => sight.tables.contains(name),
             (Some(sight), Granted::Budget(name)) => sight.budgets.contains(name),
+            (Some(sight), Granted::Template(name)) => sight.templates.contains(name),
             (Some(_), Granted::Role(name)) => self.grants.may(reader, &Granted::Role(name.clone())),
         }
     }
@@ -108,9 +121,9 @@ impl Catalog {
     /// tables that a view reads, also through other views.
     ///
     /// # Guarantee
-    /// Without grants that are required, all of it. Otherwise, every table, budget and view that is
-    /// left out is absent from every look-up, as if it were not declared; a view exists only if
-    /// all tables that it reads do, and if any table does.
+    /// Without grants that limit the reader, all of it. Otherwise, every table, budget, template
+    /// and view that is left out is absent from every look-up, as if it were not declared; a view
+    /// exists only if all tables that it reads do, and if any table does.
     #[must_use]
     pub fn seen_by(
         self: &Arc<Self>,
@@ -126,6 +139,7 @@ impl Catalog {
         let mut part = Self::clone(self);
         part.tables.retain(|name, _| sight.tables.contains(name));
         part.views.retain(|_, view| sees(view));
+        part.templates.retain(|name, _| sight.templates.contains(name));
         part.budgets.retain(|name, _| sight.budgets.contains(name));
         part.slices.retain(|budget, _| sight.budgets.contains(budget));
         part.partitions.retain(|budget, _| sight.budgets.contains(budget));
@@ -188,7 +202,7 @@ mod tests {
         };
         let catalog = Catalog::new(tables, budgets);
         let catalog = catalog.with_views([view("v", "visits"), view("w", "visits other")]);
-        Arc::new(catalog.with_grants(Grants { is_required: true, given }))
+        Arc::new(catalog.with_grants(Grants { is_required: true, given, ..Grants::default() }))
     }
 
     fn seen(given: &[(&str, Granted)], reader: &str) -> String {

@@ -11,11 +11,11 @@
 //! never falls, and never rises beyond the limit.
 //!
 //! ```text
-//! declared_table(name, body): tables, views, and export folders under names that no table can have
+//! declared_table(name, body): tables, views, templates, and export folders under names that no table can have
 //!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 also in seal('tables')
 //! table_version, refreshed_table              seal('versions'), see `numbers`
-//! role_grant, grants_required                  seal('grants'), see `grants`
+//! role_grant, grants_required, templates_only  seal('grants'), see `grants`
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
 //! ```
 
@@ -26,8 +26,9 @@ use serde::{Deserialize, Serialize};
 
 use super::grants::{self, Granted};
 use super::numbers::{self, numbers};
-use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
+use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, Template, View};
 use crate::catalog::about_people::AboutPeople;
+use crate::catalog::privacy_floor::{PrivacyFloor, TableFloor};
 use crate::catalog::version::Joined;
 
 pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
@@ -82,6 +83,8 @@ CREATE TABLE budget (
     max_loss INTEGER CHECK (max_loss > 0),
     max_delta INTEGER CHECK (max_delta >= 0),
     declared_bounds INTEGER NOT NULL CHECK (declared_bounds IN (0, 1)),
+    min_units INTEGER CHECK (min_units >= 2),
+    min_units_beta INTEGER CHECK (min_units_beta > 0),
     spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
     spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
     replay TEXT NOT NULL CHECK (replay IN ('ALL', 'OWN', 'OFF')),
@@ -119,7 +122,7 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
-    let mut about = Vec::new();
+    let (mut about, mut templates, mut floors) = (Vec::new(), Vec::new(), Vec::new());
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -132,6 +135,11 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 views.push(view);
                 read
             }
+            DeclaredRow::Template(template) => {
+                let read = (template.name.clone(), template.check());
+                templates.push(template);
+                read
+            }
             DeclaredRow::Export(export) => {
                 let key = ExportFolder::key(&export.analyst);
                 exports.push(export);
@@ -140,6 +148,14 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
             DeclaredRow::About(row) => {
                 let key = AboutPeople::key(&row.about_table);
                 about.push(row);
+                (key, Ok(()))
+            }
+            DeclaredRow::Floor(row) => {
+                let key = TableFloor::key(&row.floor_table);
+                if !row.floor.is_sound() {
+                    return Err(SealedRows::Tables.damage());
+                }
+                floors.push(row);
                 (key, Ok(()))
             }
         };
@@ -156,7 +172,8 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let joined = Joined::from_pairs(joined_rows(connection)?);
     let catalog =
         Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
-    let catalog = catalog.with_slices(slices).with_partitions(partitions);
+    let catalog = catalog.with_floors(floors).with_slices(slices).with_partitions(partitions);
+    let catalog = catalog.with_templates(templates);
     let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
@@ -178,9 +195,10 @@ pub(crate) fn table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, C
 
 /// The error when no table has this name.
 pub fn no_table(catalog: &Catalog, name: &str) -> CatalogError {
-    match catalog.view(name) {
-        Some(_) => CatalogError::IsView { view: name.to_owned() },
-        None => CatalogError::UnknownTable { table: name.to_owned() },
+    match (catalog.view(name), catalog.template(name)) {
+        (Some(_), _) => CatalogError::IsView { view: name.to_owned() },
+        (None, Some(_)) => CatalogError::IsTemplate { template: name.to_owned() },
+        (None, None) => CatalogError::UnknownTable { table: name.to_owned() },
     }
 }
 
@@ -199,7 +217,10 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         Some(DeclaredRow::View(_)) => {
             return Err(CatalogError::IsView { view: table.name.clone() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+        Some(DeclaredRow::Template(_)) => {
+            return Err(CatalogError::IsTemplate { template: table.name.clone() });
+        }
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
             return Err(SealedRows::Tables.damage());
         }
     }
@@ -276,6 +297,30 @@ pub(crate) fn set_about(
     reseal_tables(connection)
 }
 
+/// Stores the floor of a table in place of the earlier one, or deletes it.
+pub(crate) fn set_floor(
+    connection: &Connection,
+    table: &str,
+    floor: Option<PrivacyFloor>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = TableFloor::key(table);
+    match floor {
+        Some(floor) => {
+            let floor_table = table.to_owned();
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&TableFloor { floor_table, floor })?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
+    }
+    reseal_tables(connection)
+}
+
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
@@ -295,7 +340,9 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
         return Err(CatalogError::UnknownTable { table: name.to_owned() });
     }
     grants::forget(connection, &Granted::Table(name.to_owned()))?;
-    connection.execute("DELETE FROM declared_table WHERE name = ?1", [AboutPeople::key(name)])?;
+    for key in [AboutPeople::key(name), TableFloor::key(name)] {
+        connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+    }
     reseal_tables(connection)
 }
 
@@ -304,15 +351,17 @@ pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     serde_json::to_string(declared).map_err(|_| SealedRows::Tables.damage())
 }
 
-/// The declaration in a row of `declared_table`. Tables, views and export folders have different
-/// fields, and none accepts a field of another.
+/// The declaration in a row of `declared_table`. Tables, views, templates and export folders have
+/// different fields, and none accepts a field of another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum DeclaredRow {
     Table(Box<Table>),
     View(View),
+    Template(Template),
     Export(ExportFolder),
     About(AboutPeople),
+    Floor(TableFloor),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -327,11 +376,15 @@ pub(super) fn declared(
     checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
 }
 
-/// Refuses the name of a view. Otherwise the view's row would be changed or deleted as a table.
+/// Refuses the name of a view or template. Otherwise its row would be changed or deleted as a
+/// table.
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+        Some(DeclaredRow::Template(_)) => {
+            Err(CatalogError::IsTemplate { template: name.to_owned() })
+        }
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
             Err(CatalogError::UnknownTable { table: name.to_owned() })
         }
         Some(DeclaredRow::Table(_)) | None => Ok(()),

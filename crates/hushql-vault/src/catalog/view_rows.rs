@@ -31,7 +31,10 @@ pub(crate) fn insert_view(
         Some(DeclaredRow::Table(_)) => {
             return Err(CatalogError::DuplicateTable { table: view.name.clone() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) => {
+        Some(DeclaredRow::Template(_)) => {
+            return Err(CatalogError::IsTemplate { template: view.name.clone() });
+        }
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
             return Err(SealedRows::Tables.damage());
         }
     }
@@ -55,7 +58,10 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
             return Err(CatalogError::IsTable { table: name.to_owned() });
         }
         // A user may write the internal name of an export folder; it names no view.
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_)) | None => {
+        Some(DeclaredRow::Template(_)) => {
+            return Err(CatalogError::IsTemplate { template: name.to_owned() });
+        }
+        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) | None => {
             return Err(CatalogError::UnknownView { view: name.to_owned() });
         }
     }

@@ -398,6 +398,14 @@ pub enum VaultError {
         "this session may spend an epsilon, but a release of this query has a cost in rho alone: write eps=… instead of rho=…"
     )]
     CapWithoutRho,
+    /// The budgets of a template do not allow a call, and the caller may not know their names.
+    #[error(
+        "the template `{template}` costs more than its budgets allow now: its owner raises them, or an earlier call is asked again"
+    )]
+    OverTemplate {
+        /// The template.
+        template: String,
+    },
     /// A release costs more than one coupon of the budget.
     #[error(
         "the privacy budget `{budget}` pays for a release with one coupon of {coupon}, and a release of this query costs {asked}: write eps={} or less; more coupons do not pay for more",
@@ -438,7 +446,9 @@ impl VaultError {
     /// True if a budget is the reason: its remainder, its bounds per query, or its notion; or a cap
     /// of the session.
     pub fn is_budget(&self) -> bool {
-        self.budget().is_some() || matches!(self, Self::OverCap { .. } | Self::CapWithoutRho)
+        let has_no_name =
+            matches!(self, Self::OverCap { .. } | Self::CapWithoutRho | Self::OverTemplate { .. });
+        self.budget().is_some() || has_no_name
     }
 
     /// The name of the budget that is the reason.

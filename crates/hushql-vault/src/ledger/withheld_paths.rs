@@ -57,6 +57,7 @@ impl VaultError {
             | Self::OverCoupon { .. }
             | Self::OverCap { .. }
             | Self::CapWithoutRho
+            | Self::OverTemplate { .. }
             | Self::Amount(_)
             | Self::Entropy(_)
             | Self::Redeclared

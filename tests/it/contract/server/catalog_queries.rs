@@ -260,6 +260,66 @@ fn clients_without_a_locale_are_served() {
     assert_eq!(texts(&lab.query(COUNT)), [["4"]]);
 }
 
+/// The rows of large relations are kept until the next declaration.
+#[test]
+fn the_catalog_follows_declarations() {
+    let served = Served::with(&[]);
+    let (mut lab, mut other) = (served.lab(), served.lab());
+    let owner = |sql: &str| {
+        served.study.owner(sql).says(0, &[]);
+    };
+    let views = "SELECT relname FROM pg_class WHERE relkind = 'v'";
+    let columns = "SELECT attname FROM pg_attribute WHERE attrelid = 'grown'::regclass";
+    let none: Vec<Vec<String>> = Vec::new();
+    assert_eq!(texts(&lab.query(views)), none);
+    owner("CREATE VIEW grown AS SELECT age FROM people WHERE age >= 18");
+    for client in [&mut lab, &mut other] {
+        for _ in 0..2 {
+            assert_eq!(texts(&client.query(views)), [["grown"]]);
+            assert_eq!(texts(&client.query(columns)), [["age"]]);
+        }
+    }
+    owner("CREATE OR REPLACE VIEW grown AS SELECT city, age FROM people WHERE age >= 18");
+    assert_eq!(texts(&lab.query(columns)), [["city"], ["age"]]);
+    owner("SET GRANTS REQUIRED");
+    assert_eq!(texts(&lab.query(views)), none);
+    assert_eq!(texts(&lab.query(columns)), none);
+}
+
+/// What an encoding lacks arrives as `?`: the answer is paid for by then.
+#[test]
+fn texts_come_in_the_encoding_of_the_client() {
+    let served = Served::with(&[]);
+    let settings = [("client_encoding", "latin1")];
+    let mut lab = Client::log_in_with(served.port, "lab", PASSWORD, &settings).unwrap();
+    assert_eq!(texts(&lab.query("SHOW client_encoding")), [["LATIN1"]]);
+    // é is one byte here, and two in UTF-8.
+    let sql = b"SELECT 'caf\xe9' AS \"prix\xe9\", 7 AS n";
+    let said = lab.query_in_bytes(sql);
+    assert_eq!(said.rows()[0], [Some(b"caf\xe9".to_vec()), Some(b"7".to_vec())]);
+    let (_, columns) = said.0.iter().find(|(kind, _)| *kind == b'T').unwrap();
+    assert!(columns.windows(5).any(|bytes| bytes == b"prix\xe9"));
+    let said = lab.query_in_bytes(b"COPY (SELECT '\xe9' AS a) TO STDOUT");
+    assert!(said.0.contains(&(b'd', b"\xe9\n".to_vec())));
+    // So are the values of parameters, and the words of errors.
+    lab.parse("", "SELECT $1 || '!'", &[25]);
+    lab.bind("", "", &[(0, Some(b"\xe9"))], &[]);
+    lab.execute("", 0);
+    assert_eq!(lab.sync().rows()[0][0].as_deref(), Some(&b"\xe9!"[..]));
+    let said = lab.query_in_bytes(b"SELECT prix\xe9 FROM people");
+    assert!(said.0[0].1.windows(5).any(|bytes| bytes == b"prix\xe9"));
+    lab.query("SET client_encoding = 'WIN1252'");
+    let said = lab.query_in_bytes(b"SELECT '\x80' AS euro, length('\x80') AS n");
+    assert_eq!(said.rows()[0], [Some(b"\x80".to_vec()), Some(b"1".to_vec())]);
+    lab.query_in_bytes(b"PREPARE price AS SELECT '5 \x80' AS price, 'people' AS \"\x80\"");
+    lab.query("SET client_encoding = 'ISO-8859-1'");
+    let said = lab.query("EXECUTE price");
+    assert_eq!(said.rows()[0], [Some(b"5 ?".to_vec()), Some(b"people".to_vec())]);
+    assert!(said.columns().iter().any(|(name, _)| name == "?"));
+    lab.query("RESET client_encoding");
+    assert_eq!(texts(&lab.query("SELECT '€' AS euro")), [["€"]]);
+}
+
 #[test]
 fn a_failed_transaction_goes_no_further() {
     let served = Served::with(&[]);

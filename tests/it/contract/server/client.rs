@@ -370,6 +370,12 @@ impl Client {
         self.until_ready()
     }
 
+    /// The answer to a statement in another encoding than UTF-8.
+    pub fn query_in_bytes(&mut self, sql: &[u8]) -> Said {
+        self.send(b'Q', &[sql, b"\0"].concat());
+        self.until_ready()
+    }
+
     /// The answer, unless the connection ends before it is whole.
     pub fn try_query(&mut self, sql: &str) -> Option<Said> {
         let said = self.query(sql);

@@ -527,7 +527,7 @@ fn the_owner_enters_once_and_walks_from_a_file_to_a_question() {
     let wrong = [&slice[..3], &[("typed", "0.5)")]].concat();
     owner.sends("/declare", &wrong).has(422, &["is no ε"]);
     let page = owner.get("/declare");
-    page.has(200, &["visits", "lab", "SELECT ON visits", "What they may ask about"]);
+    page.has(200, &["visits", "lab", "<td class=\"short\">SELECT</td>", "What they may ask about"]);
     assert!(!page.body.contains(PASSWORD));
     owner.get("/budgets").has(200, &["9 more questions of today&#39;s median price (0.100) fit"]);
     let history = owner.get("/history");

@@ -501,3 +501,55 @@ fn a_new_vault_is_served_with_grants() {
     let served = Served::with(&[]);
     assert!(error_code(&served.lab().query(count)).is_none());
 }
+
+/// A role that is limited to templates is told their columns and types, and calls them with values.
+#[test]
+fn templates_are_described_and_called_with_values() {
+    let study = crate::contract::program::Study::with_people();
+    study
+        .owner(&format!(
+            "CREATE TEMPLATE older(place VARCHAR IN ('Oslo', 'Rome'), than BIGINT BETWEEN (0, 90), since DATE DEFAULT DATE '2026-01-01') AS
+                 SELECT LAPLACE(eps=100) COUNT(*) AS n FROM people WHERE city = $place AND age > $than AND $since > DATE '2000-01-01';
+             CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}' TEMPLATES ONLY;
+             GRANT EXECUTE ON TEMPLATE older TO lab"
+        ))
+        .says(0, &[]);
+    let served = Served::of(study, &[]);
+    let mut lab = served.lab();
+    for sql in [
+        "SELECT * FROM older($1, $2, $3)",
+        "SELECT n FROM older($1, than => $2, since => $3) WHERE n > -9",
+    ] {
+        let said = described(&mut lab, sql, &[]);
+        assert_eq!(error_code(&said), None, "{sql}: {said:?}");
+        assert_eq!(said.parameter_types(), [TEXT, INT8, DATE], "{sql}");
+        assert_eq!(said.columns(), [("n".to_owned(), INT8)], "{sql}");
+    }
+    for (values, code) in [
+        (["Oslo", "91", "2026-01-01"], "HQ029"),
+        (["Oslo' OR '1'='1", "30", "2026-01-01"], "HQ029"),
+        (["Paris", "30", "2026-01-01"], "HQ029"),
+    ] {
+        let said = asked(&mut lab, "SELECT * FROM older($1, $2, $3)", &[], &values);
+        assert_eq!(error_code(&said).as_deref(), Some(code), "{values:?}: {said:?}");
+    }
+    for sql in ["SELECT LAPLACE(eps=1) COUNT(*) FROM people", "SHOW TABLES", "SELECT * FROM people"]
+    {
+        assert_eq!(error_code(&lab.query(sql)).as_deref(), Some("HQ003"), "{sql}");
+    }
+    let said =
+        asked(&mut lab, "SELECT * FROM older($1, $2, $3)", &[], &["Oslo", "0", "2026-01-01"]);
+    assert_eq!(texts(&said).len(), 1, "{said:?}");
+    assert_eq!(texts(&lab.query("SELECT n FROM older('Oslo', 0)")), texts(&said));
+    // As psql's \df asks.
+    let functions = lab.query(
+        "SELECT n.nspname as \"Schema\", p.proname as \"Name\", pg_catalog.pg_get_function_result(p.oid) as \"Result data type\",
+           pg_catalog.pg_get_function_arguments(p.oid) as \"Argument data types\",
+           CASE p.prokind WHEN 'a' THEN 'agg' WHEN 'w' THEN 'window' WHEN 'p' THEN 'proc' ELSE 'func' END as \"Type\"
+         FROM pg_catalog.pg_proc p LEFT JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+         WHERE pg_catalog.pg_function_is_visible(p.oid) AND n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema'
+         ORDER BY 1, 2, 4",
+    );
+    let arguments = "place text, than bigint, since date DEFAULT DATE '2026-01-01'";
+    assert_eq!(texts(&functions), [["public", "older", "SETOF record", arguments, "func"]]);
+}

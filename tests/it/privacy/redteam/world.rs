@@ -10,6 +10,7 @@
 //! | `bare` | the same without domains |
 //! | `tight` | the same with small budgets: adult in ε with a default, users in ρ, orders by ZCDP |
 //! | `defaults` | `bare` with an ε and a δ for queries that state none |
+//! | `floored` | `declared` with an ε and a δ for queries that state none, and floors of people |
 //! | `linked` | people, purchases, lines, payments along links; strangers apart; parts public |
 //! | `odd` | one table of every type; a person is a text |
 
@@ -68,6 +69,10 @@ const DEFAULTS: &str = "
     CREATE PRIVACY BUDGET adult FOR adult LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=1, default_delta=1e-9);
     CREATE PRIVACY BUDGET users FOR users LIMIT (rho=1000000, delta=0.5) PER QUERY (default_rho=0.5, default_delta=1e-9);
     CREATE PRIVACY BUDGET orders FOR orders LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=1, default_delta=1e-9);";
+const FLOORS: &str = "
+    ALTER TABLE adult SET PRIVACY FLOOR 3;
+    ALTER TABLE orders SET PRIVACY FLOOR 2 (beta=0.2);
+    ALTER PRIVACY BUDGET users SET PER QUERY (default_rho=0.5, min_units=3);";
 const DOMAINS: &str = "
     ALTER TABLE adult ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 120);
     ALTER TABLE adult ALTER COLUMN hours_per_week SET PRIVACY DOMAIN BETWEEN (0, 99);
@@ -113,6 +118,7 @@ pub fn declared(
         "declared" => (tables(whole), vec![UNITS, DOMAINS, LARGE]),
         "bare" => (tables(whole), vec![UNITS, LARGE]),
         "defaults" => (tables(whole), vec![UNITS, DEFAULTS]),
+        "floored" => (tables(whole), vec![UNITS, DOMAINS, DEFAULTS, FLOORS]),
         "tight" => (tables(whole), vec![UNITS, DOMAINS, SMALL]),
         "linked" => (linked(whole), vec![LINKS]),
         "odd" => (odd(whole), vec![ODD]),

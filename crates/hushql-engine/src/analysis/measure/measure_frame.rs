@@ -191,6 +191,51 @@ impl MeasureFrame<'_> {
         Ok((Some(self.columns.argument(filter.expr)), narrowed))
     }
 
+    /// The condition of the rows that enter a number: its FILTER is true, and its argument has a
+    /// value. `None` if all rows do.
+    ///
+    /// # Guarantee
+    /// The argument is the one that is counted or added up, or that of the enforced column where
+    /// the unchecked one is added up. The enforced column has a value only where the unchecked one
+    /// has.
+    pub(crate) fn rows_of(
+        &self,
+        call: &Call,
+        aggregate: &AggregateCall,
+    ) -> Result<Option<Expr>, NotAnalyzed> {
+        let mut scope = self.flow.scope.clone();
+        let mut all: Option<Expr> = None;
+        if let Some(predicate) = call.params.filter.as_deref() {
+            all = Some(total(predicate, &scope)?.expr);
+            scope = scope.narrowed(predicate);
+        }
+        let argument = call.params.args.first().filter(|_| !aggregate.star);
+        // Distinct arguments are units. Only a unit that an outer join pads may be NULL.
+        let padded = |expr: &Expr| self.flow.trace(expr).is_some_and(|own| own.unit_or_null);
+        if let Some(argument) = argument.filter(|own| !aggregate.distinct || padded(own)) {
+            let is_counted = aggregate.function == AggregateName::Count;
+            let Total { expr, .. } =
+                if is_counted { exact(argument, &scope)? } else { total(argument, &scope)? };
+            let schema = self.flow.plan.schema();
+            let mut shown = expr;
+            // A whole number as DOUBLE has a value wherever it has one: sums and means of a column
+            // share one count.
+            while let Expr::Cast(cast) = &shown
+                && *cast.field.data_type() == DataType::Float64
+                && cast.expr.get_type(schema).is_ok_and(|of| of.is_integer())
+            {
+                shown = cast.expr.as_ref().clone();
+            }
+            let data_type = shown.get_type(schema).map_err(|e| internal(&e))?;
+            let has_value = without_nan(shown, &data_type).is_not_null();
+            all = Some(match all {
+                Some(filter) => filter.and(has_value),
+                None => has_value,
+            });
+        }
+        Ok(all)
+    }
+
     pub(crate) fn outer(&self) -> u64 {
         u64::try_from(self.outer).unwrap_or(u64::MAX)
     }

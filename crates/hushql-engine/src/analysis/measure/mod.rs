@@ -26,6 +26,7 @@ pub(crate) mod input;
 pub(crate) mod joint;
 pub(crate) mod ladder_rungs;
 pub(crate) mod measure_frame;
+pub(crate) mod people_behind;
 pub(crate) mod public_ranges;
 pub(crate) mod read;
 pub(crate) mod row_bound_ladder;

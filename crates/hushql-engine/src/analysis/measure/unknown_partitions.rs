@@ -43,6 +43,8 @@ pub struct UnknownPartitions {
     pub compares: Compares,
     /// The released numbers that may be compared instead.
     pub released: Vec<Released>,
+    /// The fewest people of a group that may be shown: the owner's floor, or 1.
+    pub floor: u64,
 }
 
 /// The kind of number that is compared with a threshold.
@@ -108,14 +110,18 @@ impl UnknownPartitions {
     /// Determines the number that the threshold compares, and the clause that pays for it.
     ///
     /// # Guarantee
-    /// `limits` allow a unit one row in each group and at most `groups` groups, so that the numbers
-    /// of units have Δ₁ = Δ₂² = C, and change by 1 in each group. With a counter, these are the
-    /// counter's own limits.
+    /// The floor is that of the owner. `limits` allow a unit one row in each group and at most
+    /// `groups` groups, so that the numbers of units have Δ₁ = Δ₂² = C, and change by 1 in each
+    /// group. With a counter, these are the counter's own limits.
     ///
     /// # Errors
     /// Refuses several releases that state δ, units with several rows in a group, and an unbounded
     /// number of groups of a unit.
-    pub(crate) fn for_measures(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
+    pub(crate) fn for_measures(
+        measures: &[Measure],
+        subject: &UnitScope,
+        floor: u64,
+    ) -> Result<Self, Refusal> {
         let payer = payer(measures)?;
         if subject.is_row() && subject.max_rows() != Some(1) {
             return Err(Refusal::new(
@@ -169,14 +175,16 @@ impl UnknownPartitions {
         let least = measures.iter().filter_map(|m| m.clause.grouping.as_ref()?.min_units).max();
         let least = least.unwrap_or(1);
         let released = match counter {
-            // If the query asks for a minimum number of units, the threshold must compare a number
-            // of units.
-            None if least == 1 && !own => released(measures, &payer, &by_laplace, subject),
+            // If the query or the owner asks for a minimum number of units, the threshold must
+            // compare a number of units.
+            None if least == 1 && floor <= 1 && !own => {
+                released(measures, &payer, &by_laplace, subject)
+            }
             None | Some(_) => Vec::new(),
         };
         let covers = bounding.is_some_and(|measure| covers(measure, groups, subject));
         let compares = Compares::Units;
-        Ok(Self { limits, groups, counter, payer, least, covers, compares, released })
+        Ok(Self { limits, groups, counter, payer, least, covers, compares, released, floor })
     }
 
     /// The same groups with a released number as the compared one, for each such number. `measures`

@@ -4,8 +4,9 @@
 //! release. Out: the same rows with a simpler value in its place. A subquery that is itself a
 //! release is charged and drawn first, once. Its result is then public, and only its type is known
 //! while the query is planned. In plain SQL, an aggregate without GROUP BY is such a release, at
-//! its share of the default cost. A subquery over public tables is read while the query is planned.
-//! Any other subquery is refused, because it would be an exact value of private rows.
+//! its share of the default cost. So is one group of a GROUP BY, by equations for all keys. A
+//! subquery over public tables is read while the query is planned. Any other subquery is refused,
+//! because it would be an exact value of private rows.
 //!
 //! ```text
 //! WHERE balance > (SELECT LAPLACE(eps=1) AVG(balance) FROM customer)           balance > released value 0
@@ -23,6 +24,7 @@ use datafusion::logical_expr::{
     Aggregate, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery,
 };
 
+use crate::analysis::above::single_group::{is_plain, is_single_group};
 use crate::analysis::below::only_public;
 use crate::analysis::below::public_side::public_value;
 use crate::analysis::below::refusals::several;
@@ -31,7 +33,6 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_part};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::analysis::splitter::{Splitter, has_marker};
-use crate::dialect::{MechanismName, ReleaseClause};
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
 
@@ -117,25 +118,22 @@ impl Splitter<'_> {
         Ok(Some(Expr::Alias(Alias { expr: Box::new(expr), relation: None, name, metadata: None })))
     }
 
-    /// True if a plan names a release, or is one in plain SQL: an aggregate without GROUP BY in a
-    /// statement that names no mechanism.
+    /// True if a plan names a release, or is one in plain SQL: an aggregate without GROUP BY, or
+    /// one of its groups, in a statement that names no mechanism.
     fn is_release(&self, plan: &LogicalPlan) -> bool {
-        // Releases whose bounds are found in plain SQL name no mechanism either.
-        let is_plain = |clause: &ReleaseClause| {
-            let marked = clause.mechanism == MechanismName::Default || clause.finding.is_some();
-            marked && clause.grouping.is_none()
-        };
-        let plain = self.context.bound.releases().iter().all(is_plain);
-        has_marker(plan) || plain && is_of_all_rows(plan)
+        let releases = self.context.bound.releases();
+        let is_one = || is_of_all_rows(plan) || is_single_group(plan, releases);
+        has_marker(plan) || is_plain(releases) && is_one()
     }
 
     /// A released value that is drawn before the rows are read that use it.
     fn drawn_first(&mut self, plan: &LogicalPlan, of: &DataType) -> Result<Expr, NotAnalyzed> {
+        let is_single = is_single_group(plan, self.context.bound.releases());
         let plan = self.public(plan)?;
         if has_calls(&plan) {
             return Err(in_value().into());
         }
-        if !self.has_one_row(&plan) {
+        if !is_single && !self.has_one_row(&plan) {
             return Err(several().into());
         }
         let late = LateValue::new(self.values.len(), of.clone());

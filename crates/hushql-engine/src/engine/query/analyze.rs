@@ -10,7 +10,7 @@ use datafusion::execution::SessionState;
 
 use super::bind_query::BoundQuery;
 use super::declared::DeclaredState;
-use crate::analysis::{Analysis, Lookups, analyze, analyze_as_written};
+use crate::analysis::{Analysis, Lookups, PrivateAggregate, analyze, analyze_as_written};
 use crate::bind::Bound;
 use crate::catalog::Table;
 use crate::dialect::ColumnName;
@@ -50,6 +50,13 @@ impl Session {
         let analysis =
             analyzed.map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         self.inner.resources.check_keys(&analysis)?;
+        if let Some(floor) = analysis.parts().iter().find_map(PrivateAggregate::people_floor)
+            && range_of.is_some()
+        {
+            let why = "a range that is read from a histogram shows where few people are";
+            let write = "ALTER TABLE t ALTER COLUMN x SET PRIVACY DOMAIN BETWEEN (lo, hi), with ends that anyone may know";
+            return Err(floor.refusal("ANALYZE PRIVACY DOMAIN", why, write).into());
+        }
         let is_timeless = bound.is_timeless();
         Ok(Analyzed { analysis, looked_up, range_of, is_timeless, declared, note })
     }
@@ -71,7 +78,8 @@ impl Session {
         Ok((lookups, names))
     }
 
-    fn read_public(
+    /// The contents of columns of a public table.
+    pub(super) fn read_public(
         &self,
         table: &Arc<Table>,
         columns: &[String],

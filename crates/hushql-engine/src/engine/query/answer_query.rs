@@ -29,6 +29,9 @@ impl Ran {
     /// Everything about the answer that is known before its first row.
     pub(super) fn head(&self) -> Head {
         let mut head = Head::new(&self.drawn, self.planned.release(), self.receipt.clone());
+        if self.planned.hidden().is_some() {
+            head = head.without_remarks();
+        }
         head.notes.extend(self.notes.iter().cloned());
         head
     }

@@ -71,7 +71,8 @@ impl Session {
         let charge = match request {
             Some(request) => {
                 let request = ChargeRequest { statement: text.clone(), ..request };
-                Some(self.inner.vault.ask(move |vault| vault.charge(&request)).await?)
+                let charged = self.inner.vault.ask(move |vault| vault.charge(&request)).await;
+                Some(charged.map_err(|error| planned.told(Error::from(error)))?)
             }
             None => None,
         };

@@ -10,7 +10,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::analyze::Analyzed;
-use super::declared::DeclaredState;
+use super::declared::{CalledTemplate, DeclaredState};
 use crate::analysis::Analysis;
 use crate::catalog::{Catalog, Replay, Source, Table};
 use crate::dialect::ColumnName;
@@ -38,6 +38,22 @@ impl Planned {
     /// What the query releases.
     pub(crate) fn release(&self) -> &Release {
         &self.release
+    }
+
+    /// An error as whoever asks may see it.
+    pub(super) fn told(&self, error: Error) -> Error {
+        self.declared.told(error)
+    }
+
+    /// The template that the query calls.
+    pub(super) fn template(&self) -> Option<&Arc<CalledTemplate>> {
+        self.declared.template.as_ref()
+    }
+
+    /// The template of the query, if tables or budgets of it do not exist for whoever asks.
+    pub(crate) fn hidden(&self) -> Option<&str> {
+        let template = self.declared.template.as_ref().filter(|template| template.is_hidden);
+        template.map(|template| template.name.as_str())
     }
 
     /// The same, to replace draws by earlier ones.

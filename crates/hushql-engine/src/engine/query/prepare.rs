@@ -92,8 +92,20 @@ impl Session {
         state: &SessionState,
         runtime: Option<Handle>,
     ) -> Result<Ready, Error> {
-        check_files(due.planned())?;
-        let release = due.planned().release();
+        let prepared = self.prepared_plans(due.planned(), state, runtime);
+        let prepared = prepared.map_err(|error| due.planned().told(error))?;
+        self.inner.resources.check_memory(prepared.memory())?;
+        Ok(Ready { due, prepared })
+    }
+
+    fn prepared_plans(
+        &self,
+        planned: &Planned,
+        state: &SessionState,
+        runtime: Option<Handle>,
+    ) -> Result<Prepared, Error> {
+        check_files(planned)?;
+        let release = planned.release();
         let preparing = Box::pin(exec::prepare(release, state));
         let prepared = match runtime {
             Some(runtime) => runtime.block_on(preparing),
@@ -102,9 +114,7 @@ impl Session {
                 runtime.map_err(|_| Error::Internal)?.block_on(preparing)
             }
         };
-        let prepared = prepared.map_err(|error| unplanned(release, &error))?;
-        self.inner.resources.check_memory(prepared.memory())?;
-        Ok(Ready { due, prepared })
+        prepared.map_err(|error| unplanned(release, &error))
     }
 }
 

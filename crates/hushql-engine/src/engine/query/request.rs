@@ -200,6 +200,11 @@ impl Session {
     /// # Errors
     /// [`Error::Budget`] if a budget does not allow the charge, and the vault's own.
     pub(crate) fn quote(&self, due: &Due) -> Result<Vec<BudgetQuote>, Error> {
+        self.own_quote(due).map_err(|error| due.planned.told(error))
+    }
+
+    /// The same, with an error that may name what does not exist for whoever asks.
+    pub(super) fn own_quote(&self, due: &Due) -> Result<Vec<BudgetQuote>, Error> {
         match due.request() {
             Some(request) => Ok(self.inner.vault.quote(request)?),
             None => Ok(Vec::new()),

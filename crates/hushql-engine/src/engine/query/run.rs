@@ -17,6 +17,7 @@ use futures::StreamExt;
 
 use super::charge::Paid;
 use super::choose::Planned;
+use super::declared::CalledTemplate;
 use super::public_row::on_a_public_row;
 use super::request::ToKeep;
 use super::row_contents::RowsOf;
@@ -26,7 +27,7 @@ use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::source::{Reading, encoded_draw};
 use crate::exec::{self, Collected, Drawn, Running};
-use crate::ledger::{KeptDraw, Vault};
+use crate::ledger::{KeptDraw, OWNER, Vault};
 use crate::privacy::{Cost, Spend};
 
 /// The note on an answer whose draws the vault could not keep.
@@ -62,6 +63,8 @@ pub(crate) struct ReadAsPublic {
     tables: Vec<Table>,
     declared: CatalogVersion,
     is_charged: bool,
+    /// The template whose query reads them, if it is one's.
+    template: Option<Arc<CalledTemplate>>,
 }
 
 impl Paid {
@@ -73,6 +76,7 @@ impl Paid {
             tables: planned.public_tables().filter(|table| !is_released(table)).cloned().collect(),
             declared: planned.catalog().version(),
             is_charged: self.is_charged(),
+            template: planned.template().cloned(),
         }
     }
 }
@@ -92,7 +96,7 @@ impl ReadAsPublic {
         declared: CatalogVersion,
     ) -> Self {
         let tables = tables.filter(|table| !is_released(table)).cloned().collect();
-        Self { tables, declared, is_charged: true }
+        Self { tables, declared, is_charged: true, template: None }
     }
 }
 
@@ -127,7 +131,8 @@ impl Session {
             return Err(Error::Execution);
         }
         let replayed = planned.release().replayed_numbers();
-        let mut notes: Vec<String> = planned.note().cloned().into_iter().collect();
+        let mut notes: Vec<String> =
+            planned.note().filter(|_| planned.hidden().is_none()).cloned().into_iter().collect();
         if let Some(charge) = &charge {
             let kept = self.keep(charge.sequence(), to_keep, text, &planned, &drawn.batches).await;
             // The answer is paid for, and cannot be drawn again for the same charge.
@@ -135,12 +140,14 @@ impl Session {
                 notes.push(NOT_KEPT.to_owned());
             }
         }
-        let cells = planned.cells_told();
+        // Whoever may not use the budgets of a template learns the price of the call alone.
+        let is_shown = planned.hidden().is_none();
+        let cells = if is_shown { planned.cells_told() } else { Vec::new() };
         let receipt = match (charge, replayed.first().copied()) {
             (Some(charge), _) => Some(Receipt {
                 cells,
                 spent: charge.spend(),
-                left: charge.left().to_vec(),
+                left: if is_shown { charge.left().to_vec() } else { Vec::new() },
                 sequence: self.number_of_charge(charge.sequence(), planned.catalog()),
                 charge: charge.sequence(),
                 is_replayed: false,
@@ -203,11 +210,13 @@ impl Session {
     /// Withholds an answer that was read from tables as public ones, if one of them is no longer
     /// public, or no longer the same.
     pub(crate) fn still_public(&self, read: &ReadAsPublic) -> Result<(), Error> {
-        let ReadAsPublic { tables, declared, is_charged } = read;
+        let ReadAsPublic { tables, declared, is_charged, template } = read;
         if tables.is_empty() {
             return Ok(());
         }
-        let now = self.inner.catalog_of(&self.analyst).map_err(|error| match is_charged {
+        // A template reads the owner's tables, whoever calls it.
+        let reader = if template.is_some() { OWNER } else { &self.analyst };
+        let now = self.inner.catalog_of(reader).map_err(|error| match is_charged {
             true => Error::Execution,
             false => error,
         })?;
@@ -221,10 +230,15 @@ impl Session {
         let charged = if *is_charged { "; what was charged stays charged" } else { "" };
         match tables.iter().find(|table| !is_same(table)) {
             None => Ok(()),
-            Some(table) => Err(Error::catalog(format!(
-                "the table {} was declared anew while it was read as a public one, so this answer is withheld{charged}",
-                table.name
-            ))),
+            Some(table) => {
+                let what = match template {
+                    Some(template) => format!("a table of the template {}", template.name),
+                    None => format!("the table {}", table.name),
+                };
+                Err(Error::catalog(format!(
+                    "{what} was declared anew while it was read as a public one, so this answer is withheld{charged}"
+                )))
+            }
         }
     }
 }

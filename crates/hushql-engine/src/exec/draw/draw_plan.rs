@@ -75,4 +75,17 @@ pub(crate) struct Specification {
     /// The selection that hides undeclared groups, and the input column with the number of their
     /// units.
     pub(crate) hidden: Option<(PartitionSelection, usize)>,
+    /// The counts of people that decide which numbers are shown.
+    pub(crate) floors: Vec<DrawnFloor>,
+}
+
+/// A count of people that decides which numbers are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DrawnFloor {
+    /// The measure that counts.
+    pub(crate) count: usize,
+    /// The measures of the numbers.
+    pub(crate) of: Vec<usize>,
+    /// The least noisy count with which they are shown.
+    pub(crate) at_least: u64,
 }

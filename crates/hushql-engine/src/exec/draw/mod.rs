@@ -26,6 +26,7 @@ use crate::release::mechanism::{Mechanism, Predicted, Together};
 use crate::sampler::QueryRng;
 use draw_plan::Specification;
 use hidden_groups::hide;
+use hidden_numbers::{PeopleCounts, hide_numbers};
 use hushql_exec::gather::Gathered;
 use joint_estimate::JointScale;
 use rungs::OfLadder;
@@ -36,6 +37,7 @@ pub(crate) mod draw_plan;
 mod drawn_vectors;
 pub(crate) mod gathered_input;
 pub(crate) mod hidden_groups;
+mod hidden_numbers;
 pub(crate) mod joint_estimate;
 pub(crate) mod rungs;
 pub(crate) mod select;
@@ -47,7 +49,8 @@ pub(crate) mod variance_estimate;
 /// Each mechanism receives the exact integers of its measure once, and nothing else; it is
 /// calibrated for their sensitivity. The whole result is computed from the drawn values and public
 /// keys. If the keys are not declared, the result covers the groups whose number of units, which is
-/// also drawn, reaches the threshold.
+/// also drawn, reaches the threshold. Under an owner's floor, a number is NULL where the number of
+/// people behind it, which is also drawn, is below its limit.
 pub(super) fn draw(
     specification: &Specification,
     gathered: &[Gathered],
@@ -83,6 +86,7 @@ fn drawn(
     let mut bounds = BTreeMap::new();
     let deciding = specification.hidden.as_ref().and_then(|(hidden, _)| hidden.counter());
     let mut compared: Option<Vec<i128>> = None;
+    let mut people = PeopleCounts::new();
     for draw_plan in &specification.draw_plans {
         if let Some(shown) = &draw_plan.shown {
             let (column, beside, rung) = parted(&draw_plan.measure, shown)?;
@@ -157,6 +161,9 @@ fn drawn(
                         .collect::<Result<_, _>>()?;
                     let Measure { grid, data_type, .. } = &draw_plan.measure;
                     let column = number(&noisy, *grid, data_type)?;
+                    if specification.floors.iter().any(|floor| floor.count == columns.len()) {
+                        people.insert(columns.len(), noisy.clone());
+                    }
                     if deciding == Some(columns.len()) {
                         compared = Some(noisy);
                     }
@@ -165,6 +172,7 @@ fn drawn(
             }
         }
     }
+    hide_numbers(specification, &people, &mut columns, &mut mean_rows)?;
     let groups = gathered.first().filter(|own| matches!(own, Gathered::Groups { .. }));
     let mut released = match groups {
         Some(Gathered::Groups { keys, .. }) if !keys.is_empty() => keys.clone(),

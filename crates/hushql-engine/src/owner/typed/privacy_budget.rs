@@ -51,6 +51,8 @@ pub struct PrivacyBudget {
     max_rho: Option<f64>,
     max_delta: Option<f64>,
     declared_bounds: Option<bool>,
+    min_units: Option<u64>,
+    min_units_beta: Option<f64>,
     replay: Replay,
     slices: Vec<BudgetSlice>,
 }
@@ -75,6 +77,8 @@ impl PrivacyBudget {
             max_rho: None,
             max_delta: None,
             declared_bounds: None,
+            min_units: None,
+            min_units_beta: None,
             replay: Replay::All,
             slices: Vec::new(),
         }
@@ -340,6 +344,42 @@ impl PrivacyBudget {
         Self { max_delta: Some(delta), ..self }
     }
 
+    /// The floor of people: a number of fewer people is NULL, and is shown with a probability of at
+    /// most 5 %: `PER QUERY (min_units=…)`.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).min_units(10);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn min_units(self, people: u64) -> Self {
+        Self { min_units: Some(people), ..self }
+    }
+
+    /// The highest probability with which a number of fewer people than the floor is shown:
+    /// `PER QUERY (min_units_beta=…)`.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).min_units(10).min_units_beta(0.01);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn min_units_beta(self, beta: f64) -> Self {
+        Self { min_units_beta: Some(beta), ..self }
+    }
+
     /// No query finds bounds: a sum, mean, variance or quantile without a declared or written range
     /// is refused with HQ007, whoever asks: `PER QUERY (bounds=declared)`.
     ///
@@ -443,6 +483,8 @@ impl PrivacyBudget {
             max_rho: amount(self.max_rho)?,
             max_delta: amount(self.max_delta)?,
             declared_bounds: self.declared_bounds,
+            min_units: self.min_units,
+            min_units_beta: amount(self.min_units_beta)?,
         });
         let (name, table) = (self.name, self.table);
         let replay = self.replay;

@@ -33,6 +33,7 @@ use crate::analysis::{
 use crate::functions::is_late_value;
 use crate::release::draw_set::{DrawSet, Draws, Of};
 use crate::release::mechanism::Vector;
+use crate::release::people_limits::PeopleLimit;
 use crate::release::{PartitionSelection, Release};
 use encoded::EncodedFields;
 use measure_bytes::of_measure;
@@ -140,7 +141,7 @@ fn groups(release: &Release) -> Vec<Vec<Draws>> {
 }
 
 /// True if all draws of a private aggregate are recognised together. They are if a draw decides
-/// which rows come out.
+/// which rows or numbers come out.
 fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
     let is_unknown = |measure: &crate::analysis::Measure| match &measure.release_kind {
         ReleaseKind::Number(_) => false,
@@ -151,6 +152,7 @@ fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
     };
     release.partition_selection(at).is_some()
         || part.unknown_partitions().is_some()
+        || part.people_floor().is_some()
         || part.keys().are_unknown()
         || part.keys().target_position().is_some()
         || part.measures().iter().any(is_unknown)
@@ -332,6 +334,10 @@ impl WrittenAggregate<'_> {
         for at in 0..part.measures().len() {
             all.nested(&self.measure(at)?);
         }
+        // The names of those who set a floor are not part of the draw.
+        for PeopleLimit { count, of, at_least, .. } in self.release.people_limits(self.at) {
+            all.debug(&(count, of, at_least));
+        }
         Some(all)
     }
 
@@ -381,13 +387,15 @@ fn of_threshold(
         covers,
         compares,
         released: _,
+        floor,
     }) = groups
     {
-        all.debug(&(limits, groups, counter, least, covers, compares));
+        all.debug(&(limits, groups, counter, least, covers, compares, floor));
     }
     if let Some(PartitionSelection {
         threshold,
         least,
+        floor,
         groups,
         epsilon,
         delta,
@@ -399,7 +407,7 @@ fn of_threshold(
         others: _,
     }) = selection
     {
-        all.debug(&(threshold, least, groups, epsilon, delta, counter));
+        all.debug(&(threshold, least, floor, groups, epsilon, delta, counter));
         all.debug(&(noise, loss, compares));
     }
     all

@@ -34,7 +34,7 @@ const APPLICATION_ID: i64 = 0x4875_7368;
 
 /// The tables of a vault that do not grow with the ledger. The check of the schema's own table
 /// covers the free pages too.
-const CHECKED: [&str; 15] = [
+const CHECKED: [&str; 16] = [
     "sqlite_schema",
     "seal",
     "analyst",
@@ -50,6 +50,7 @@ const CHECKED: [&str; 15] = [
     "refreshed_table",
     "role_grant",
     "grants_required",
+    "templates_only",
 ];
 
 /// The ledger's own tables.

@@ -163,9 +163,11 @@ pub(crate) fn check_free(connection: &Connection, name: &str, by: &str) -> Resul
     check_name(name)?;
     let catalog = store::load(connection)?;
     let is_released = || Ok::<_, Fault>(all(connection)?.iter().any(|table| table.name == name));
-    if by != OWNER && catalog.grants().is_required() {
+    if by != OWNER && catalog.grants().limits(by) {
         // Where much does not exist for a reader, a taken name does not tell by what.
-        let is_declared = catalog.table(name).is_some() || catalog.view(name).is_some();
+        let is_declared = catalog.table(name).is_some()
+            || catalog.view(name).is_some()
+            || catalog.template(name).is_some();
         return match is_declared || is_released()? {
             true => Err(CatalogError::NameTaken { name: name.to_owned() }.into()),
             false => Ok(()),
@@ -176,6 +178,9 @@ pub(crate) fn check_free(connection: &Connection, name: &str, by: &str) -> Resul
     }
     if catalog.view(name).is_some() {
         return Err(CatalogError::IsView { view: name.to_owned() }.into());
+    }
+    if catalog.template(name).is_some() {
+        return Err(CatalogError::IsTemplate { template: name.to_owned() }.into());
     }
     let table = name.to_owned();
     match all(connection)?.iter().find(|table| table.name == name) {

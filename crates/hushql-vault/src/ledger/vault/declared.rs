@@ -17,7 +17,7 @@ use std::sync::PoisonError;
 
 use hushql_privacy::privacy::{Cost, Spend};
 
-use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Slice, Table, alter};
+use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, Table, alter};
 use crate::catalog::{grants, numbers, store};
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
@@ -223,6 +223,17 @@ impl Vault {
         self.declare(|connection, _| {
             store::table(&store::load(connection)?, table)?;
             Ok(store::set_about(connection, table, people)?)
+        })
+    }
+
+    /// Sets the floor of people of a table, or drops it.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the table does not exist.
+    pub fn set_floor(&self, table: &str, floor: Option<PrivacyFloor>) -> Result<(), VaultError> {
+        self.declare(|connection, _| {
+            store::table(&store::load(connection)?, table)?;
+            Ok(store::set_floor(connection, table, floor)?)
         })
     }
 

@@ -19,8 +19,8 @@ impl Vault {
     /// Gives grants to roles, or takes them. Returns those that changed.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if a role, table or budget does not exist, or a group would contain
-    /// itself.
+    /// [`VaultError::Catalog`] if a role, table, budget or template does not exist, or a group
+    /// would contain itself.
     pub fn change_grants(
         &self,
         to: &[String],
@@ -36,7 +36,7 @@ impl Vault {
                 roles::all(connection)?.into_iter().map(|role| role.name).collect();
             let groups = granted.iter().filter_map(|one| match one {
                 Granted::Role(group) => Some(group),
-                Granted::Table(_) | Granted::Budget(_) => None,
+                Granted::Table(_) | Granted::Budget(_) | Granted::Template(_) => None,
             });
             for role in to.iter().chain(groups) {
                 if !known.contains(role) {
@@ -69,7 +69,10 @@ fn exists(catalog: &Catalog, granted: &Granted) -> Result<(), Fault> {
         Granted::Budget(name) if catalog.budget(name).is_none() => {
             return Err(CatalogError::UnknownBudget { budget: name.clone() }.into());
         }
-        Granted::Budget(_) | Granted::Role(_) => {}
+        Granted::Template(name) if catalog.template(name).is_none() => {
+            return Err(CatalogError::UnknownTemplate { template: name.clone() }.into());
+        }
+        Granted::Budget(_) | Granted::Role(_) | Granted::Template(_) => {}
     }
     Ok(())
 }

@@ -39,7 +39,8 @@ use hushql_privacy::privacy::Spend;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::catalog::store;
-use crate::catalog::{Budget, Catalog, CatalogVersion, Table, View, describe, numbers, view_rows};
+use crate::catalog::{Budget, Catalog, CatalogVersion, Table, Template, View, describe, numbers};
+use crate::catalog::{template_rows, view_rows};
 use crate::ledger::charging::cell_charges;
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
@@ -219,6 +220,26 @@ impl Vault {
     /// [`VaultError::Catalog`] if the view does not exist.
     pub fn drop_view(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, _| Ok(view_rows::delete_view(connection, name)?))
+    }
+
+    /// Stores a template. The caller plans its query, now and at each call.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if a table or view has the name, or a template that may not be
+    /// replaced.
+    pub fn create_template(&self, template: &Template, replace: bool) -> Result<(), VaultError> {
+        self.declare(|connection, _| {
+            answers::check_unused(connection, &template.name)?;
+            Ok(template_rows::insert_template(connection, template, replace)?)
+        })
+    }
+
+    /// Removes a template. Its calls were charged to the tables that it read.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the template does not exist.
+    pub fn drop_template(&self, name: &str) -> Result<(), VaultError> {
+        self.declare(|connection, _| Ok(template_rows::delete_template(connection, name)?))
     }
 
     /// The names of all analysts ever admitted, in order.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use crate::catalog::grants;
 use crate::catalog::store::{self, SealedRows};
 use crate::ledger::error::VaultError;
 use crate::ledger::records::roles::{self, Role, Roles};
@@ -28,6 +29,8 @@ pub struct RoleChange {
     pub valid_until: Option<Option<i64>>,
     /// Whether its queries may use the default of a budget as their cost.
     pub takes_defaults: Option<bool>,
+    /// Whether it may call templates, and nothing else.
+    pub templates_only: Option<bool>,
 }
 
 /// The data that a log-in is compared with. It has a secret, and is not shown.
@@ -53,9 +56,21 @@ impl Vault {
     /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if
     /// the role exists already.
     pub fn create_role(&self, role: &Role) -> Result<(), VaultError> {
+        self.create_limited_role(role, false)
+    }
+
+    /// As [`Vault::create_role`]; the role may be limited to templates from its first moment on.
+    ///
+    /// # Errors
+    /// As [`Vault::create_role`].
+    pub fn create_limited_role(&self, role: &Role, to_templates: bool) -> Result<(), VaultError> {
         analyst::admit(&role.name)?;
-        let words = format!("role {}: created", role.name);
-        self.declare_as(vec![words], |connection, _| roles::insert(connection, role))
+        let limit = if to_templates { ", may only call templates" } else { "" };
+        let words = format!("role {}: created{limit}", role.name);
+        self.declare_as(vec![words], |connection, _| {
+            roles::insert(connection, role)?;
+            Ok(grants::limit_to_templates(connection, &role.name, to_templates)?)
+        })
     }
 
     /// Changes a role.
@@ -63,7 +78,8 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] if the role does not exist.
     pub fn alter_role(&self, name: &str, change: RoleChange) -> Result<(), VaultError> {
-        let RoleChange { verifier, may_log_in, valid_until, takes_defaults } = change;
+        let RoleChange { verifier, may_log_in, valid_until, takes_defaults, templates_only } =
+            change;
         let words = [
             verifier.is_some().then(|| format!("role {name}: new password")),
             may_log_in.map(|may| match may {
@@ -75,6 +91,10 @@ impl Vault {
                 true => format!("role {name}: takes the defaults of budgets"),
                 false => format!("role {name}: takes no defaults of budgets"),
             }),
+            templates_only.map(|only| match only {
+                true => format!("role {name}: may only call templates"),
+                false => format!("role {name}: is not limited to templates"),
+            }),
         ];
         self.declare_as(words.into_iter().flatten().collect(), |connection, _| {
             roles::change(connection, name, |role| {
@@ -84,7 +104,11 @@ impl Vault {
                 if let Some(verifier) = verifier {
                     role.verifier = verifier;
                 }
-            })
+            })?;
+            if let Some(is_limited) = templates_only {
+                grants::limit_to_templates(connection, name, is_limited)?;
+            }
+            Ok(())
         })
     }
 
