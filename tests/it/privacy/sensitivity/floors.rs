@@ -72,7 +72,7 @@ fn check_people(sql: &str, part: &PrivateAggregate, full: &[Exact], without: &[E
 fn numbers_under_a_floor_have_their_people_counted() {
     let seed = crate::seed::seed(0xf1_00_12);
     let seen: Seen = on_a_deep_stack(move || async move {
-        run_in(units().map(floored).into(), seed, 50, 8, query, check_people).await
+        run_in(units().map(floored).into(), seed, (50, 20_000), 8, query, check_people).await
     });
     seen.report();
 }
