@@ -13,15 +13,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
 use http::StatusCode;
-use hushql::{AccuracyKind, Answer, Engine, Error, Output, Session};
+use hushql::{AccuracyKind, Answer, Engine, Error, Output, Resources, Session};
 use hushql_engine::visible::rounded;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::form::FormFields;
 use super::frame::{framed, token};
@@ -34,6 +35,15 @@ const RUNS: usize = 20;
 
 /// The most values of ε, and of the bound.
 const MOST: usize = 5;
+
+/// What the engine of a trial may take: roles choose what it runs, and the server's own limits do
+/// not reach it.
+const MEMORY: usize = 128 << 20;
+const OF_A_STATEMENT: Duration = Duration::from_secs(5);
+const OF_A_TRIAL: Duration = Duration::from_secs(60);
+
+/// One trial runs at a time, whoever asks.
+static TRIALS: Semaphore = Semaphore::const_new(1);
 
 /// What stands for no noise: the largest ε of a statement that the trial's budget pays.
 const EXACT: &str = "5000";
@@ -98,6 +108,7 @@ pub(super) async fn sent(
         let _place = place;
         let outcomes = match unusable(&tried) {
             Some(why) => Err(why),
+            None if tried.is_trial => in_its_turn(outcomes(&asking, &tried)).await,
             None => outcomes(&asking, &tried).await,
         };
         (tried, outcomes)
@@ -120,6 +131,20 @@ pub(super) async fn sent(
         }
     };
     page(status, tuning_page(visitor, &tried, &below))
+}
+
+/// Waits until no other trial runs. Both together take a minute at most.
+async fn in_its_turn(
+    trial: impl Future<Output = Result<Vec<Outcome>, String>>,
+) -> Result<Vec<Outcome>, String> {
+    let whole = async {
+        let turn = TRIALS.acquire().await;
+        let _turn = turn.map_err(|_| "the server is stopping".to_owned())?;
+        trial.await
+    };
+    tokio::time::timeout(OF_A_TRIAL, whole).await.unwrap_or_else(|_| {
+        Err("this takes more than a minute, or others are trying: fewer values, or a smaller question".to_owned())
+    })
 }
 
 /// Why a form cannot be tried.
@@ -188,7 +213,9 @@ async fn outcomes(visitor: &Arc<Visitor>, tried: &Tried) -> Result<Vec<Outcome>,
 
 /// A session of an engine with the built-in tables alone, whose budgets pay for trials.
 async fn throwaway() -> Result<Session, Error> {
-    let engine = tokio::task::spawn_blocking(Engine::demo).await.map_err(|_| Error::Internal)??;
+    let limits = Resources::default().with_memory(Some(MEMORY)).with_time(Some(OF_A_STATEMENT));
+    let made = move || Engine::builder().resources(limits).demo();
+    let engine = tokio::task::spawn_blocking(made).await.map_err(|_| Error::Internal)??;
     let owner: Session = engine.owner().into();
     for budget in ["adult", "bids", "orders"] {
         for change in [
