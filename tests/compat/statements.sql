@@ -120,8 +120,10 @@ SELECT COUNT(*) FROM (SELECT user_id FROM orders UNION SELECT user_id FROM order
 SELECT sex, COUNT(*) AS n FROM adult GROUP BY sex UNION DISTINCT SELECT 'x', 0;
 -- INTERSECT of released rows | both
 SELECT status FROM census INTERSECT SELECT status FROM (SELECT status, COUNT(*) AS n FROM adult GROUP BY status) AS c;
--- EXCEPT of private rows | both | NOT EXISTS, of one person's rows
+-- EXCEPT of people | both
 SELECT COUNT(*) FROM (SELECT user_id FROM orders EXCEPT SELECT user_id FROM orders WHERE price > 50) AS t;
+-- EXCEPT of private rows | both | NOT EXISTS, of one person's rows
+SELECT COUNT(*) FROM (SELECT city FROM orders EXCEPT SELECT city FROM orders WHERE price > 50) AS t;
 -- UNION ALL BY NAME | GoogleSQL
 SELECT 1 AS a, 2 AS b UNION ALL BY NAME SELECT 3 AS b, 4 AS a;
 

@@ -208,6 +208,11 @@ impl Refusal {
         self
     }
 
+    /// The same refusal with something else to write.
+    pub(crate) fn writing(self, hint: &str) -> Self {
+        Self { hint: visible::line(hint).into_owned(), ..self }
+    }
+
     /// Adds the steps of the analysis that succeeded before the refusal.
     #[must_use]
     pub(crate) fn after(mut self, derivation: &[String]) -> Self {

@@ -1,5 +1,6 @@
 //! What users rely on: the program, the dialect, files, the texts of the project.
 
+pub(crate) mod advice;
 pub(crate) mod agents;
 pub(crate) mod as_code;
 pub(crate) mod asked;

@@ -289,6 +289,9 @@ async fn answers_and_explanations_name_the_floor() {
     let text = explained.to_string();
     assert!(text.contains("floor        10 people, set by table people: "), "{text}");
     assert!(explained.to_json().contains("\"set_by\":\"table people\""), "{}", explained.to_json());
+    // What it advises to write has the whole cost of a number, half of which counts the people.
+    assert!(text.contains("LAPLACE(eps=2, rows=1) count(*)"), "{text}");
+    assert!(text.contains("LAPLACE(eps=2, rows=1) avg(x)"), "{text}");
     done(&engine.owner(), "ALTER TABLE people SET PRIVACY FLOOR 12").await;
     assert!(!lab.query(sql).await.unwrap().receipt().unwrap().is_replayed);
     done(&engine.owner(), "ALTER TABLE people DROP PRIVACY FLOOR").await;

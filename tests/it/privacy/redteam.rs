@@ -24,6 +24,20 @@ async fn family(name: &str) {
     assert!(wrong.is_empty(), "{name}:\n{wrong}");
 }
 
+/// The attacks of a family, for other tests: the catalog, whether each is alone, and who says what.
+pub(crate) fn attacks(family: &str) -> Vec<(String, bool, Vec<(String, String)>)> {
+    let attacks = file::read(family).into_iter().map(|attack| {
+        let steps = attack.steps.into_iter().map(|step| (step.who, step.sql)).collect();
+        (attack.catalog, attack.alone, steps)
+    });
+    attacks.collect()
+}
+
+/// The engine of a catalog, for other tests.
+pub(crate) async fn database(catalog: &str) -> hushql::Engine {
+    world::Database::new(catalog, true).await.engine
+}
+
 macro_rules! families {
     ($($name:ident),* $(,)?) => {
         const FAMILIES: &[&str] = &[$(stringify!($name)),*];

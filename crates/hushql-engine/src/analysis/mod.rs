@@ -71,6 +71,7 @@ pub use measure::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
+pub(crate) use measure::people_behind::stated_parameters;
 pub use measure::people_behind::{PeopleCount, PeopleFloor};
 pub(crate) use measure::row_bound_ladder::proposed;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};

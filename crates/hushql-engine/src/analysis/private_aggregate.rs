@@ -34,6 +34,7 @@ use crate::analysis::call::input_columns::{
     Group, InputColumns, KeyRequest, key_heading, key_text,
 };
 use crate::analysis::call::read_calls::{distinct_values, releases};
+use crate::analysis::call::unit_counts::filter_units;
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::date_arithmetic::{is_difference, is_span};
@@ -45,7 +46,7 @@ use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::measure_frame::{
     MeasureFrame, argument, sum_raw, with_rows_of_owner,
 };
-use crate::analysis::measure::people_behind::{PeopleFloor, with_counts};
+use crate::analysis::measure::people_behind::{PeopleFloor, floors_of, with_counts};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::measure::row_bound_ladder;
@@ -257,6 +258,7 @@ pub(crate) fn cut(
         (walk.resolved(flow)?, valued)
     };
     over_columns(&mut calls, &valued, aggregate, plain)?;
+    filter_units(&mut calls, &flow);
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
@@ -286,10 +288,7 @@ pub(crate) fn cut(
         .collect();
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
     let flow = with_public_ranges(flow, &calls, sources.tables);
-    let floors = {
-        let tables = flow.subject.tables().iter().map(String::as_str);
-        sources.catalog.floors_of(flow.subject.unit_domain(), tables)
-    };
+    let floors = floors_of(&flow, sources.catalog);
     let (mut measures, people_floor) = {
         let mut frame = MeasureFrame {
             flow: &flow,
@@ -547,8 +546,10 @@ fn numeric(
         row_bound_ladder::ladder(subject, &clause, &read, frame.outer)?
     } else {
         let groups = frame.outer_of_unit();
-        let proposed =
-            row_bound_ladder::proposed(&clause, aggregate, frame.outer).filter(|_| !are_unknown);
+        let proposed = row_bound_ladder::proposed(&clause, aggregate, frame.outer);
+        // Under a floor of people, no release chooses a bound.
+        let has_floor = !floors_of(frame.flow, frame.catalog).is_empty();
+        let proposed = proposed.filter(|_| !are_unknown && !has_floor);
         let parameters = with_rows_of_owner(&clause.parameters, call, &read.input, frame);
         let limits = limits(subject, &parameters, &read, groups, false, text)
             .map_err(|refusal| row_bound_ladder::proposing(refusal, proposed))?;

@@ -52,7 +52,7 @@ pub(super) fn people_limits(
     mechanisms: &[Mechanized],
 ) -> Result<Vec<PeopleLimit>, Refusal> {
     let Some(floor) = part.people_floor() else { return Ok(Vec::new()) };
-    let limit = |PeopleCount { measure, of }: &PeopleCount| {
+    let limit = |PeopleCount { measure, of, .. }: &PeopleCount| {
         let text = part.measures().get(*measure).map_or("GROUP BY", |m| m.clause.text.as_str());
         let one = mechanisms.get(*measure).ok_or_else(|| no_mechanism(text))?;
         let noise = people_noise(&one.mechanism).ok_or_else(|| no_mechanism(text))?;

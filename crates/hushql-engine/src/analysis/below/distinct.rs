@@ -23,7 +23,7 @@ use crate::refusal::{Reason, Refusal};
 /// The refusal of DISTINCT that is not by unit. Its values can be counted.
 fn without_unit(input: &LogicalPlan, unit: Option<&str>) -> Refusal {
     let counted = match (input.schema().columns().as_slice(), only_table(input)) {
-        ([one], Some(table)) => format!("SELECT COUNT(DISTINCT {one}) FROM {table}"),
+        ([one], Some(table)) => format!("SELECT LAPLACE(eps=1) COUNT(DISTINCT {one}) FROM {table}"),
         ([one], None) => format!("COUNT(DISTINCT {one}) without the inner DISTINCT"),
         _ => "COUNT(DISTINCT x) of one column x".to_owned(),
     };

@@ -447,15 +447,17 @@ impl Walk<'_> {
 
     /// LEFT and RIGHT joins.
     pub(crate) fn outer_join(&mut self, join: &Join) -> Result<PrivateRelation, NotAnalyzed> {
+        if let Some(rows) = self.of_both(join)? {
+            return Ok(rows);
+        }
         plain(join)?;
         let conditions = conditions_of(join);
         let (kept, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),
             JoinType::Right => (&join.right, &join.left),
             JoinType::Full => {
-                return Err(
-                    operator("FULL JOIN", "LEFT JOIN from the table that names the unit").into()
-                );
+                let write = "LEFT JOIN in place of FULL JOIN, with the table that names the unit on the left";
+                return Err(operator("FULL JOIN", write).into());
             }
             JoinType::Inner
             | JoinType::LeftSemi
