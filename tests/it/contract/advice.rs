@@ -4,8 +4,8 @@
 //! questions is asked. Where it is refused, the hint is followed once: as a whole statement, as a
 //! piece in the place of the clause, or as an owner's declaration, after which the same statement
 //! is asked again. Nothing is charged: a query counts as answered when it is ready to be charged.
-//! A statement may have another fault beside the one that the hint is about; but what the hint says,
-//! and the place that it mends, must not be refused again.
+//! A statement may have another fault beside the one that the hint is about. A hint is wrong if all
+//! that it proposes is refused at the same place again, or for what the hint itself says.
 
 mod corpus;
 mod proposals;
@@ -30,7 +30,7 @@ async fn leads(stage: &mut Stage, who: &str, sql: &str, proposal: &str) -> Resul
     if sets || starts_with(proposal, &DECLARES) {
         let mut again = stage.again().await;
         again.ask(if sets { who } else { "owner" }, proposal).await?;
-        return match starts_with(sql, &DECLARES) {
+        return match starts_with(sql, &DECLARES) || starts_with(sql, &["ANALYZE "]) {
             true => Ok(()),
             false => again.ask(who, sql).await,
         };
@@ -55,25 +55,31 @@ impl Followed {
     /// Follows a refusal. It was wrong if nothing is answered, and what the hint says, or the place
     /// that it was to mend, is refused.
     async fn follow(&mut self, stage: &mut Stage, who: &str, sql: &str, refusal: &Refusal) {
-        let mut wrong = None;
+        let (mut wrong, mut has_another_fault) = (None, false);
         for proposal in proposals(sql, refusal.clause(), refusal.hint()) {
             match leads(stage, who, sql, &proposal.sql).await {
                 Ok(()) => {
                     self.answered += 1;
                     return;
                 }
-                // An owner gives a table a budget, whatever the statement says.
-                Err(Error::Refused(next)) if next.reason() == Reason::NoBudget => {}
-                Err(Error::Refused(next))
-                    if next.clause() == refusal.clause() || proposal.has(next.clause()) =>
-                {
-                    let next = next.to_string().replace('\n', "\n    ");
-                    wrong.get_or_insert(format!("{}\n    {next}", proposal.sql));
+                Err(Error::Refused(next)) => {
+                    let is_same =
+                        (next.clause(), next.message()) == (refusal.clause(), refusal.message());
+                    // An owner gives a table a budget, whatever the statement says.
+                    if is_same || proposal.has(next.clause()) && next.reason() != Reason::NoBudget {
+                        let next = next.to_string().replace('\n', "\n    ");
+                        wrong.get_or_insert(format!("{}\n    {next}", proposal.sql));
+                    } else {
+                        // What stands where it cannot is no proposal.
+                        has_another_fault |= ![Reason::Clause, Reason::Place, Reason::Statement]
+                            .contains(&next.reason());
+                    }
                 }
                 Err(_) => {}
             }
         }
-        match wrong.filter(|_| !unfollowed::is_known(refusal)) {
+        let is_known = has_another_fault || unfollowed::is_known(refusal);
+        match wrong.filter(|_| !is_known) {
             Some(next) => self.wrong.push(format!("{sql}\n  {refusal}\n  {next}")),
             None => self.words += 1,
         }
@@ -92,6 +98,7 @@ impl Followed {
             if let (Err(Error::Refused(refusal)), true) =
                 (here.ask(&step.who, &step.sql).await, takes)
             {
+                let refusal = here.shown(&step.who, &step.sql, refusal).await;
                 self.follow(&mut here, &step.who, &step.sql, &refusal).await;
             }
             stage = Some(here);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hushql::{Engine, Error, Session, split_statements};
+use hushql::{Engine, Error, Reason, Refusal, Session, split_statements};
 
 use crate::contract::questions;
 use crate::privacy::redteam;
@@ -142,6 +142,20 @@ impl Stage {
             let _ = stage.ask(who, sql).await;
         }
         stage
+    }
+
+    /// The refusal as it is shown to who asks. A refused query costs nothing.
+    pub(super) async fn shown(&self, who: &str, sql: &str, refusal: Refusal) -> Refusal {
+        let Some(session) = self.sessions.get(who) else { return refusal };
+        match asked(sql) {
+            Some(query) if [Reason::Exact, Reason::UnknownKeys].contains(&refusal.reason()) => {
+                match session.query(query).await {
+                    Err(Error::Refused(shown)) => shown,
+                    Ok(_) | Err(_) => refusal,
+                }
+            }
+            Some(_) | None => refusal,
+        }
     }
 
     /// Plans a query, or carries out another statement. What a query costs is not charged, so that

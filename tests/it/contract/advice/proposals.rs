@@ -35,9 +35,10 @@ const ENDS: [&str; 14] = [
     " and ", " or ",
 ];
 /// Words that descriptions start with.
-const DESCRIBE: [&str; 16] = [
+const DESCRIBE: [&str; 25] = [
     "a", "an", "the", "its", "each", "one", "some", "no", "not", "of", "what", "which", "where",
-    "whose", "from", "with",
+    "whose", "from", "with", "or", "and", "as", "such", "in", "released", "columns", "texts",
+    "dates",
 ];
 /// What chooses, in front of a mechanism.
 const SELECTORS: [&str; 4] = ["argmax", "argmin", "top", "bottom"];
@@ -276,7 +277,8 @@ fn pieces(hint: &str) -> Vec<&str> {
         }
         found.extend(rest.match_indices('`').map(|(at, _)| &rest[..at]));
     }
-    let mut found: Vec<&str> = found.into_iter().map(str::trim).collect();
+    let mut found: Vec<&str> =
+        found.into_iter().map(|piece| piece.trim().trim_end_matches(';')).collect();
     found.retain(|piece| {
         !piece.is_empty()
             && !piece.contains('…')
@@ -384,12 +386,15 @@ pub(super) fn proposals(sql: &str, clause: &str, hint: &str) -> Vec<Proposal> {
         }
         // A mechanism takes the place of the one in front of the clause.
         let has_mechanism = SELECTORS.contains(&first) || MECHANISMS.contains(&first);
+        let is_bare = |(_, end): &(usize, usize)| behind.iter().all(|(_, other)| other != end);
+        let bare: Vec<(usize, usize)> = here.iter().copied().filter(is_bare).collect();
         let places = match has_mechanism && !behind.is_empty() {
-            true => behind.clone(),
+            true => [behind.clone(), bare.clone()].concat(),
             false => [alone.clone(), behind.clone(), clause_places(sql, piece)].concat(),
         };
         found.extend(places.into_iter().map(|at| Proposal::placed(sql, piece, at)));
-        found.extend(Proposal::placed_everywhere(sql, piece, &here));
+        let all = if has_mechanism { &bare } else { &here };
+        found.extend(Proposal::placed_everywhere(sql, piece, all));
     }
     let mut seen = BTreeSet::new();
     found.retain(|proposal| seen.insert(proposal.sql.clone()));
