@@ -386,7 +386,10 @@ pub(super) fn proposals(sql: &str, clause: &str, hint: &str) -> Vec<Proposal> {
         }
         // A mechanism takes the place of the one in front of the clause.
         let has_mechanism = SELECTORS.contains(&first) || MECHANISMS.contains(&first);
-        let is_bare = |(_, end): &(usize, usize)| behind.iter().all(|(_, other)| other != end);
+        // A choice stands where one was.
+        let chooses = SELECTORS.contains(&first) && !behind.is_empty();
+        let is_bare =
+            |(_, end): &(usize, usize)| !chooses && behind.iter().all(|(_, other)| other != end);
         let bare: Vec<(usize, usize)> = here.iter().copied().filter(is_bare).collect();
         let places = match has_mechanism && !behind.is_empty() {
             true => [behind.clone(), bare.clone()].concat(),
