@@ -23,6 +23,7 @@ pub(crate) mod interval_ends;
 pub(crate) mod limits;
 pub(crate) mod links;
 pub(crate) mod long_texts;
+pub(crate) mod months;
 pub(crate) mod owners;
 pub(crate) mod packages;
 pub(crate) mod pasted;

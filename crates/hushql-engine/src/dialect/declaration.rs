@@ -144,7 +144,7 @@ pub enum Declaration {
         /// The column's name.
         column: String,
     },
-    /// `ALTER TABLE name SET PRIVACY SPENT (…) [BY analyst]
+    /// `ALTER TABLE name SET PRIVACY SPENT (…) [UNIT (person) PER MONTH OF (date)] [BY analyst]
     /// [TOGETHER WITH name, …]`: raises what counts as spent on the people of a table, and joins
     /// these names for good. The table need not exist any more.
     SetSpent {
@@ -156,6 +156,8 @@ pub enum Declaration {
         spent: Box<SpentClause>,
         /// Names whose charges count for the same people.
         together: Vec<String>,
+        /// The columns of the person and of the date, if it was spent on months of people.
+        months: Option<(String, String)>,
     },
     /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)]
     /// [REPLAY (…)] [SPENT (…)] [SLICE analyst LIMIT (…) [SPENT (…)]] …`.
@@ -400,6 +402,15 @@ pub enum UnitClause {
         column: String,
         /// Each unit has at most one row.
         unique: bool,
+        /// Each unit has at most this many rows.
+        max_rows: Option<u64>,
+    },
+    /// `(column) PER MONTH OF (date) [MAX ROWS n]`.
+    Month {
+        /// The column that identifies the person.
+        person: String,
+        /// The column with the date.
+        date: String,
         /// Each unit has at most this many rows.
         max_rows: Option<u64>,
     },

@@ -97,7 +97,7 @@ impl Difference {
                 None => names.len() == 1 && is_nothing(spent),
             };
             if !is_covered {
-                self.statements.extend(spending_statements(names, spent));
+                self.statements.extend(spending_statements(&wanted.catalog, names, spent));
             }
         }
     }

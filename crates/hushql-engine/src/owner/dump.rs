@@ -53,7 +53,7 @@ pub(crate) fn dump(
         );
     }
     for (names, spent) in &people {
-        for statement in spending_statements(names, spent) {
+        for statement in spending_statements(&catalog, names, spent) {
             script.statement(&statement);
         }
     }
@@ -118,16 +118,26 @@ pub(crate) fn dump(
 }
 
 /// The statements that declare what was spent on people, under these names.
-pub(super) fn spending_statements(names: &BTreeSet<String>, spent: &Spending) -> Vec<String> {
+pub(super) fn spending_statements(
+    catalog: &Catalog,
+    names: &BTreeSet<String>,
+    spent: &Spending,
+) -> Vec<String> {
     let mut statements = Vec::new();
     let mut others = names.iter();
     let Some(first) = others.next() else { return statements };
+    // What was charged for months of people is so in the other vault, too.
+    let months = catalog.month_names().find(|(name, ..)| *name == first.as_str());
+    let months = months.map_or_else(String::new, |(_, person, date)| {
+        format!(" UNIT ({}) PER MONTH OF ({})", quoted(person), quoted(date))
+    });
     let others: Vec<String> = others.map(|name| quoted(name)).collect();
     // Each slice comes before the whole, so that the whole adds only what no slice spent.
     for (by, spent) in &spent.by {
         if let Some(spent) = spent_clause(*spent) {
             let (first, by) = (quoted(first), quoted_analyst(by));
-            statements.push(format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
+            statements
+                .push(format!("ALTER TABLE {first} SET PRIVACY SPENT {spent}{months} BY {by}"));
         }
     }
     // SPENT in a budget's own statement would come too late if that statement, or one that it
@@ -141,7 +151,8 @@ pub(super) fn spending_statements(names: &BTreeSet<String>, spent: &Spending) ->
         [] => String::new(),
         _ => format!(" TOGETHER WITH {}", others.join(", ")),
     };
-    statements.push(format!("ALTER TABLE {} SET PRIVACY SPENT {spent}{together}", quoted(first)));
+    let first = quoted(first);
+    statements.push(format!("ALTER TABLE {first} SET PRIVACY SPENT {spent}{months}{together}"));
     statements
 }
 

@@ -19,7 +19,7 @@ use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
-use crate::owner::altered_table::alter;
+use crate::owner::altered_table::{alter, has_grown};
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::conversions::file_format;
 use crate::owner::declared_columns::column_of;
@@ -42,6 +42,7 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod grants;
+mod months;
 mod privacy_floors;
 pub(crate) mod privacy_statement;
 mod promise;
@@ -283,8 +284,11 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             })?;
             Ok(format!("column {table}.{column} has no domain"))
         }
-        Declaration::SetSpent { table, by, spent, together } => {
-            let spent = inner.vault.set_spent(table, by.as_deref(), spent_of(spent)?, together)?;
+        Declaration::SetSpent { table, by, spent, together, months } => {
+            let (spent, by_whom) = (spent_of(spent)?, by.as_deref());
+            let months = months.as_ref().map(|(person, date)| (person.as_str(), date.as_str()));
+            let vault = &inner.vault;
+            let spent = vault.set_spent_of(table, by_whom, spent, together, months)?;
             let people: Vec<&str> =
                 std::iter::once(table).chain(together).map(String::as_str).collect();
             let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
@@ -417,6 +421,7 @@ fn set_unit(
     let shown = match &unit {
         Unit::Row => "its unit is the row".to_owned(),
         Unit::Column { column, .. } => format!("its unit is {column}"),
+        Unit::Month { person, date, .. } => format!("its unit is {person} in one month of {date}"),
         Unit::Via(link) => {
             let unit_domain = catalog.unit_domain(&link.table).unwrap_or(&link.table);
             format!("its unit is that of {unit_domain}, reached through {}", link.table)
@@ -441,13 +446,15 @@ fn keep_unit(
     if let Source::File { fingerprint, .. } = &mut table.source {
         *fingerprint = found.map(|found| units::read_alike(found, fingerprint.as_ref()));
     }
+    let has_grown = has_grown(catalog, &table)?;
+    let grown = has_grown.then_some(entry.name.as_str());
     let mut changed = vec![table];
     if let Some((target, fingerprint)) = of_target {
         let mut target = known(catalog, &target)?.clone();
         pin(&mut target, Some(fingerprint));
         changed.push(target);
     }
-    Ok(inner.vault.alter_tables(catalog, &changed)?)
+    Ok(inner.vault.alter_grown(catalog, &changed, grown)?)
 }
 
 /// Removes the unit of a table. Its file may change from then on.

@@ -39,6 +39,10 @@ fn unit_text(unit: &Unit) -> String {
             let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
             format!("unit {column}{unique}{rows}")
         }
+        Unit::Month { person, date, max_rows } => {
+            let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
+            format!("unit {person} per month of {date}{rows}")
+        }
         Unit::Via(link) => {
             let rows = link.max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
             let (columns, references) = (link.columns.join(", "), link.references.join(", "));

@@ -39,9 +39,12 @@ mod floors;
 pub(crate) mod grants;
 pub(crate) mod joins;
 mod metadata;
+mod month_names;
+pub mod month_units;
 pub mod name;
 pub(crate) mod numbers;
 mod privacy_floor;
+mod privacy_units;
 mod quoted;
 mod replay;
 mod seal;
@@ -63,10 +66,9 @@ pub use error::CatalogError;
 pub use export::ExportFolder;
 pub use floors::FloorOf;
 pub use grants::{Granted, Grants};
-pub use metadata::{
-    Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,
-};
+pub use metadata::{Catalog, Column, Domain, FileFormat, Fingerprint, Privacy, Source, Table};
 pub use privacy_floor::PrivacyFloor;
+pub use privacy_units::{Link, Unit};
 pub use quoted::{quoted, quoted_analyst};
 pub use replay::Replay;
 pub use several_files::{Files, LakeVersion};

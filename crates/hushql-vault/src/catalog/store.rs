@@ -28,6 +28,7 @@ use super::grants::{self, Granted};
 use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, Template, View};
 use crate::catalog::about_people::AboutPeople;
+use crate::catalog::month_units::{MonthUnit, MonthsOfTable};
 use crate::catalog::privacy_floor::{PrivacyFloor, TableFloor};
 use crate::catalog::version::Joined;
 
@@ -123,6 +124,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
     let (mut about, mut templates, mut floors) = (Vec::new(), Vec::new(), Vec::new());
+    let mut months = Vec::new();
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -158,6 +160,14 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 floors.push(row);
                 (key, Ok(()))
             }
+            DeclaredRow::Months(row) => {
+                let key = MonthsOfTable::key(&row.month_table);
+                if !row.is_sound() {
+                    return Err(SealedRows::Tables.damage());
+                }
+                months.push(row);
+                (key, Ok(()))
+            }
         };
         if own != *name || checked.is_err() {
             return Err(SealedRows::Tables.damage());
@@ -173,7 +183,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let catalog =
         Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
     let catalog = catalog.with_floors(floors).with_slices(slices).with_partitions(partitions);
-    let catalog = catalog.with_templates(templates);
+    let catalog = catalog.with_templates(templates).with_months(months);
     let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
@@ -220,7 +230,12 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         Some(DeclaredRow::Template(_)) => {
             return Err(CatalogError::IsTemplate { template: table.name.clone() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Months(_),
+        ) => {
             return Err(SealedRows::Tables.damage());
         }
     }
@@ -321,6 +336,30 @@ pub(crate) fn set_floor(
     reseal_tables(connection)
 }
 
+/// Stores that charges on a name count by months, or forgets it.
+pub(crate) fn set_months(
+    connection: &Connection,
+    table: &str,
+    months: Option<MonthUnit>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = MonthsOfTable::key(table);
+    match months {
+        Some(months) => {
+            let row = MonthsOfTable { month_table: table.to_owned(), months };
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&row)?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
+    }
+    reseal_tables(connection)
+}
+
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
@@ -362,6 +401,7 @@ pub(super) enum DeclaredRow {
     Export(ExportFolder),
     About(AboutPeople),
     Floor(TableFloor),
+    Months(MonthsOfTable),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -384,9 +424,12 @@ fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> 
         Some(DeclaredRow::Template(_)) => {
             Err(CatalogError::IsTemplate { template: name.to_owned() })
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
-            Err(CatalogError::UnknownTable { table: name.to_owned() })
-        }
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Months(_),
+        ) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
         Some(DeclaredRow::Table(_)) | None => Ok(()),
     }
 }

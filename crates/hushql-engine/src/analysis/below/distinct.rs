@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
 use super::column_origin::Trace;
 use super::relation::{Owner, PrivateRelation, named};
-use crate::analysis::below::refusals::{only_table, operator};
+use crate::analysis::below::refusals::{only_table, operator, several_months};
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::computable_types;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
@@ -44,6 +44,9 @@ impl Walk<'_> {
         let flow = self.rows(input)?;
         if flow.is_public() {
             return Err(operator("DISTINCT", "the distinct public rows").into());
+        }
+        if let Some(refusal) = several_months(&flow.subject, "DISTINCT") {
+            return Err(refusal.into());
         }
         if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
             return Err(without_unit(input, flow.subject.column()).into());

@@ -26,7 +26,7 @@ use super::public_side::Multiplicity;
 use super::relation::{Owner, PrivateRelation, told};
 use super::unit::UnitScope;
 use crate::analysis::below::pair::{Basis, Pair, combined, in_order};
-use crate::analysis::below::refusals::operator;
+use crate::analysis::below::refusals::{operator, several_months};
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
@@ -341,6 +341,11 @@ impl Walk<'_> {
                 ),
                 "the release over one table, or a unit that a column names".to_owned(),
             );
+        }
+        if let Some(refusal) = several_months(&left.subject, "the join of private rows")
+            && left.subject.unit_domain() == right.subject.unit_domain()
+        {
+            return Err(refusal);
         }
         if left.subject.unit_domain() != right.subject.unit_domain() {
             return refused(

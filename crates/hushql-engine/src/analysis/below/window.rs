@@ -34,7 +34,7 @@ use super::float_grid::{clamped, ends, grid_of_sums, summed};
 use super::frame::{all_rows, frame_error, may_be_empty};
 use super::relation::{PrivateRelation, named};
 use super::shares::instead_of_shares;
-use crate::analysis::below::refusals::operator;
+use crate::analysis::below::refusals::{operator, several_months};
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::calendar::leaves;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
@@ -56,6 +56,9 @@ impl Walk<'_> {
         let flow = self.rows(&window.input)?;
         if flow.is_public() {
             return Err(operator("a window function", "the public rows read before").into());
+        }
+        if let Some(refusal) = several_months(&flow.subject, "OVER") {
+            return Err(refusal.into());
         }
         let mut flow = self.resolved(flow)?;
         // Rows that are equal in every column may differ in the file's raw columns. This difference

@@ -20,7 +20,7 @@ use hushql_privacy::privacy::{Cost, Spend};
 use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, Table, alter};
 use crate::catalog::{grants, numbers, store};
 use crate::ledger::charging::carried::Elsewhere;
-use crate::ledger::charging::{carried, charge, moves};
+use crate::ledger::charging::{carried, charge, month_accounts, moves};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::ledger::records::roles::{self, Role};
@@ -165,6 +165,23 @@ impl Vault {
         least: impl Into<Elsewhere>,
         together: &[String],
     ) -> Result<Cost, VaultError> {
+        self.set_spent_of(table, by, least, together, None)
+    }
+
+    /// As [`Vault::set_spent`]. If `months` names the columns of a person and of a date, the amount
+    /// was spent on months of people, and later charges on the table's name are for these units.
+    ///
+    /// # Errors
+    /// As [`Vault::set_spent`]; [`CatalogError::Declaration`] if the name was charged for other
+    /// units.
+    pub fn set_spent_of(
+        &self,
+        table: &str,
+        by: Option<&str>,
+        least: impl Into<Elsewhere>,
+        together: &[String],
+        months: Option<(&str, &str)>,
+    ) -> Result<Cost, VaultError> {
         let least = least.into();
         let names = match together {
             [] => String::new(),
@@ -175,6 +192,9 @@ impl Vault {
         let words = format!("spent on {table}{of}: at least {}{names}", least.cost);
         self.declare_as(vec![words], |connection, witness| {
             witness.advance(connection)?;
+            if let Some((person, date)) = months {
+                month_accounts::count(connection, witness, table, (person, date))?;
+            }
             carried::raise(connection, witness, (table, by), together, least)
         })
     }
