@@ -1,6 +1,7 @@
 use hushql_privacy::privacy::{Notion, Spend};
 
 use super::*;
+use crate::catalog::Link;
 use crate::catalog::{Budget, PerQuery, Replay};
 
 fn visits() -> Table {
