@@ -48,6 +48,7 @@ mod query;
 mod ranges;
 mod raw;
 mod sets;
+mod unread_columns;
 
 pub(crate) use query::TYPES;
 use query::{clamped, number, predicate, query};

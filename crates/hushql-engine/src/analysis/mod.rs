@@ -52,6 +52,7 @@ pub(crate) mod private_rows;
 pub(crate) mod recursion;
 mod selection;
 pub(crate) mod splitter;
+mod usage;
 
 pub(crate) use above::error_bars::ErrorBars;
 pub use above::origin::Origin;
@@ -81,6 +82,8 @@ pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use private_aggregate::PrivateAggregate;
 pub use selection::selection_limits::MOST_TERMS;
+
+pub use usage::rule_check::BindingRules;
 
 pub(crate) use measure::{approximate, ends_text, step};
 

@@ -75,7 +75,9 @@ pub struct PrivateAggregate {
     pub(super) aggregate: Aggregate,
     /// For each key, the rows that have a listed value of it.
     pub(super) coverage: Vec<Coverage>,
-    plain: Option<Selector>,
+    /// The aggregate as it is read: with values in place of what was released before it.
+    pub(super) read: Aggregate,
+    pub(super) plain: Option<Selector>,
     steps: Vec<String>,
     aggregated_above: Option<String>,
     sets: Option<u64>,
@@ -361,6 +363,7 @@ pub(crate) fn cut(
         people_floor,
         default_delta,
         aggregate: aggregate.clone(),
+        read: aggregate.clone(),
         coverage: covered,
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),

@@ -8,7 +8,7 @@
 
 use sqlparser::ast as sql;
 
-use crate::catalog::Replay;
+use crate::catalog::{Replay, TableRules};
 use crate::dialect::amounts_per_query::{FloorClause, PerQueryClause};
 use crate::dialect::literal::Literal;
 use crate::dialect::parameter_clauses::TemplateClause;
@@ -111,6 +111,16 @@ pub enum Declaration {
         table: String,
         /// The floor. `None` drops it.
         floor: Option<FloorClause>,
+    },
+    /// `ALTER TABLE name SET RULES (…) [FOR role]`, or `DROP RULES [FOR role]`: what queries may do
+    /// with its columns.
+    SetRules {
+        /// The table's name.
+        table: String,
+        /// The role that they bind; `None` for everyone.
+        role: Option<String>,
+        /// The rules. `None` drops them.
+        rules: Option<Box<TableRules>>,
     },
     /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
@@ -550,6 +560,8 @@ pub enum Show {
     Roles,
     /// `SHOW GRANTS [FOR role]`: who may ask about what. A role sees its own.
     Grants(Option<String>),
+    /// `SHOW RULES`: what queries may do with the columns of tables.
+    Rules,
     /// `SHOW PRIVACY REQUESTS`: requests for more of a budget.
     Requests,
     /// `SHOW PRIVACY STATEMENT FOR name`: what a budget promises, in sentences.

@@ -19,6 +19,7 @@ use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
 use super::role_statements::role;
+use super::rule_clauses::{for_role, rules};
 use super::script::TokenOffsets;
 use super::slice_clauses::{alteration, analyst, slices};
 use super::template_clauses::create_template;
@@ -212,6 +213,10 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         if take_word(parser, "ABOUT") {
             return Ok(Declaration::SetAbout { table, people: None });
         }
+        if take_word(parser, "RULES") {
+            let role = for_role(parser)?;
+            return Ok(Declaration::SetRules { table, role, rules: None });
+        }
         expect_word(parser, "PRIVACY")?;
         if take_word(parser, "FLOOR") {
             return Ok(Declaration::SetFloor { table, floor: None });
@@ -234,6 +239,11 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     }
     if take_word(parser, "ABOUT") {
         return Ok(Declaration::SetAbout { table, people: Some(about_people(parser)?) });
+    }
+    if take_word(parser, "RULES") {
+        let rules = rules(parser)?;
+        let role = rules.role.clone();
+        return Ok(Declaration::SetRules { table, role, rules: Some(Box::new(rules)) });
     }
     expect_word(parser, "PRIVACY")?;
     if take_word(parser, "SPENT") {

@@ -127,6 +127,7 @@ impl Session {
             let explained = |quotes: &[_]| {
                 Explanation::for_synthetic(due.release(), due.most_rows(), due.cost(), quotes)
                     .with_cells(&due.cells_told())
+                    .with_rules(&due.rules())
             };
             match self.quote_rows(&due) {
                 Ok(quotes) => Ok(explained(&quotes)),

@@ -49,6 +49,7 @@ mod loosest;
 mod mostly_noise_text;
 mod noise;
 pub(crate) mod number_text;
+mod rule_lines;
 mod selection_lines;
 mod stored;
 mod synthetic_lines;

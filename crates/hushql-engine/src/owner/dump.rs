@@ -28,7 +28,7 @@ use crate::ledger::{Inventory, Role, Spending};
 use crate::owner::declaration_script::{
     budget_statement, partition_statement, spent_clause, table_statements,
 };
-use crate::owner::{grants, privacy_floors, roles, twins};
+use crate::owner::{grants, privacy_floors, roles, rules_of_tables, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
@@ -98,6 +98,11 @@ pub(crate) fn dump(
         let is_limited = catalog.grants().is_templates_only(&role.name);
         script.statement(&roles::statement(role, with_verifiers, is_limited));
     }
+    for table in catalog.tables() {
+        for statement in rules_of_tables::statements(&catalog, table, true) {
+            script.statement(&statement);
+        }
+    }
     let is_valid = |name: &str| !invalid.contains(name);
     for statement in grants::statements(&catalog, is_valid) {
         script.statement(&statement);
@@ -164,6 +169,9 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
         }
         if let Some(floor) = catalog.table_floor(&table.name).filter(|_| table.unit().is_some()) {
             script.statement(&privacy_floors::statement(&table.name, Some(floor)));
+        }
+        for statement in rules_of_tables::statements(catalog, table, false) {
+            script.statement(&statement);
         }
     }
 }

@@ -50,6 +50,7 @@ mod reload;
 mod remarks;
 pub(crate) mod report_page;
 pub(crate) mod roles;
+mod rules_of_tables;
 mod slices;
 mod strict;
 pub(crate) mod suggest;
@@ -264,6 +265,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         }
         Declaration::SetFloor { table, floor } => {
             privacy_floors::set(inner, catalog, table, floor.as_ref())
+        }
+        Declaration::SetRules { table, role, rules } => {
+            rules_of_tables::set(inner, catalog, table, role.as_deref(), rules.as_deref())
         }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;

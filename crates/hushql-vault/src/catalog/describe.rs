@@ -105,6 +105,14 @@ pub fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         if let Some(floor) = catalog.table_floor(&table.name) {
             texts.insert(format!("floor of {}", table.name), format!("{floor} people"));
         }
+        for rules in catalog.table_rules(&table.name) {
+            // A change of a role is shown to owners alone.
+            let about = match &rules.role {
+                Some(role) => format!("role {role}, rules of {}", table.name),
+                None => format!("rules of {}", table.name),
+            };
+            texts.insert(about, rules.to_string());
+        }
         for column in &table.columns {
             if let Some(domain) = &column.domain {
                 texts.insert(format!("column {}.{}", table.name, column.name), domain_text(domain));

@@ -430,6 +430,7 @@ pub struct Catalog {
     pub(super) exports: BTreeMap<String, ExportFolder>,
     pub(super) about: BTreeMap<String, u64>,
     pub(super) floors: BTreeMap<String, PrivacyFloor>,
+    pub(super) rules: BTreeMap<String, Vec<super::TableRules>>,
     pub(super) slices: BTreeMap<String, Vec<Slice>>,
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,

@@ -29,6 +29,7 @@ use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, Template, View};
 use crate::catalog::about_people::AboutPeople;
 use crate::catalog::privacy_floor::{PrivacyFloor, TableFloor};
+use crate::catalog::table_rules::{RulesOfTable, TableRules};
 use crate::catalog::version::Joined;
 
 pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
@@ -122,7 +123,8 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut about, mut templates, mut floors) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut about, mut templates) = (Vec::new(), Vec::new());
+    let (mut floors, mut rules) = (Vec::new(), Vec::new());
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -158,6 +160,14 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 floors.push(row);
                 (key, Ok(()))
             }
+            DeclaredRow::Rules(row) => {
+                let key = RulesOfTable::key(&row.rules_table);
+                if !row.is_sound() {
+                    return Err(SealedRows::Tables.damage());
+                }
+                rules.push(row);
+                (key, Ok(()))
+            }
         };
         if own != *name || checked.is_err() {
             return Err(SealedRows::Tables.damage());
@@ -173,7 +183,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let catalog =
         Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
     let catalog = catalog.with_floors(floors).with_slices(slices).with_partitions(partitions);
-    let catalog = catalog.with_templates(templates);
+    let catalog = catalog.with_templates(templates).with_rules(rules);
     let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
@@ -220,7 +230,12 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         Some(DeclaredRow::Template(_)) => {
             return Err(CatalogError::IsTemplate { template: table.name.clone() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_),
+        ) => {
             return Err(SealedRows::Tables.damage());
         }
     }
@@ -321,6 +336,42 @@ pub(crate) fn set_floor(
     reseal_tables(connection)
 }
 
+/// Stores the rules of a table for one audience in place of the earlier ones, or deletes them.
+pub(crate) fn set_rules(
+    connection: &Connection,
+    table: &str,
+    role: Option<&str>,
+    rules: Option<TableRules>,
+) -> Result<(), CatalogError> {
+    let mut all = match declared(connection, &RulesOfTable::key(table))? {
+        Some(DeclaredRow::Rules(row)) => row.rules,
+        Some(
+            DeclaredRow::Table(_)
+            | DeclaredRow::View(_)
+            | DeclaredRow::Template(_)
+            | DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_),
+        ) => return Err(SealedRows::Tables.damage()),
+        None => Vec::new(),
+    };
+    all.retain(|own| own.role.as_deref() != role);
+    all.extend(rules);
+    all.sort_by(|one, other| one.role.cmp(&other.role));
+    let key = RulesOfTable::key(table);
+    if all.is_empty() {
+        connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+    } else {
+        let row = RulesOfTable { rules_table: table.to_owned(), rules: all };
+        connection.execute(
+            "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+             ON CONFLICT DO UPDATE SET body = excluded.body",
+            params![key, body(&row)?],
+        )?;
+    }
+    reseal_tables(connection)
+}
+
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
@@ -340,7 +391,7 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
         return Err(CatalogError::UnknownTable { table: name.to_owned() });
     }
     grants::forget(connection, &Granted::Table(name.to_owned()))?;
-    for key in [AboutPeople::key(name), TableFloor::key(name)] {
+    for key in [AboutPeople::key(name), TableFloor::key(name), RulesOfTable::key(name)] {
         connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
     }
     reseal_tables(connection)
@@ -362,6 +413,7 @@ pub(super) enum DeclaredRow {
     Export(ExportFolder),
     About(AboutPeople),
     Floor(TableFloor),
+    Rules(RulesOfTable),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -384,9 +436,12 @@ fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> 
         Some(DeclaredRow::Template(_)) => {
             Err(CatalogError::IsTemplate { template: name.to_owned() })
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
-            Err(CatalogError::UnknownTable { table: name.to_owned() })
-        }
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_),
+        ) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
         Some(DeclaredRow::Table(_)) | None => Ok(()),
     }
 }

@@ -37,7 +37,8 @@ pub(crate) fn insert_template(
             DeclaredRow::Table(_)
             | DeclaredRow::Export(_)
             | DeclaredRow::About(_)
-            | DeclaredRow::Floor(_),
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_),
         ) => {
             return Err(CatalogError::DuplicateTable { table: name });
         }
@@ -65,7 +66,8 @@ pub(crate) fn delete_template(connection: &Connection, name: &str) -> Result<(),
             | DeclaredRow::View(_)
             | DeclaredRow::Export(_)
             | DeclaredRow::About(_)
-            | DeclaredRow::Floor(_),
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_),
         )
         | None => return Err(CatalogError::UnknownTemplate { template: name.to_owned() }),
     }

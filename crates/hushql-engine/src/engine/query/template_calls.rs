@@ -83,6 +83,8 @@ impl Session {
             catalog: catalog.clone(),
             open: Arc::clone(&declared.open),
             template: called(declared.catalog.is_part()),
+            // The owner fixed the question, and rules are the owner's as well.
+            rules: Arc::default(),
         };
         let body = parse_template(&template.body, size, &literals);
         let body = body.map_err(|error| hidden.told(error.into()))?;
@@ -289,7 +291,8 @@ impl Session {
             named_columns(&body)?;
             let query = with_body(&outer, &call, body).ok_or(Error::Internal)?;
             let open = self.inner.open_files();
-            let declared = DeclaredState { catalog: catalog.clone(), open, template: None };
+            let rules = Arc::default();
+            let declared = DeclaredState { catalog: catalog.clone(), open, template: None, rules };
             let planned = self.planned_over(query, declared, state)?;
             if first.is_none() {
                 let due = self.asked(planned, Vec::new())?;

@@ -365,7 +365,7 @@ fn a_vault_of_another_format_is_refused() {
         Connection::open(&path).unwrap().execute_batch(&number).unwrap();
         let before = fs::read(&path).unwrap();
         let refusal = format!(
-            "the vault `{shown}` has format {format}, but this program reads format 4: {advice}"
+            "the vault `{shown}` has format {format}, but this program reads format 5: {advice}"
         );
         let none = None::<&Path>;
         for refused in [Vault::open(&path), Vault::upgrade(&path, none), Vault::adopt(&path, none)]

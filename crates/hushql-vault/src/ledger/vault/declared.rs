@@ -17,7 +17,9 @@ use std::sync::PoisonError;
 
 use hushql_privacy::privacy::{Cost, Spend};
 
-use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, Table, alter};
+use crate::catalog::{
+    Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, Table, TableRules, alter,
+};
 use crate::catalog::{grants, numbers, store};
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
@@ -234,6 +236,27 @@ impl Vault {
         self.declare(|connection, _| {
             store::table(&store::load(connection)?, table)?;
             Ok(store::set_floor(connection, table, floor)?)
+        })
+    }
+
+    /// Sets the rules of a table for everyone or for a role, or drops them.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the table or the role does not exist.
+    pub fn set_rules(
+        &self,
+        table: &str,
+        role: Option<&str>,
+        rules: Option<TableRules>,
+    ) -> Result<(), VaultError> {
+        self.declare(|connection, _| {
+            store::table(&store::load(connection)?, table)?;
+            if let Some(role) = role
+                && !roles::all(connection)?.iter().any(|known| known.name == role)
+            {
+                return Err(CatalogError::UnknownRole { role: role.to_owned() }.into());
+            }
+            Ok(store::set_rules(connection, table, role, rules)?)
         })
     }
 
