@@ -198,7 +198,8 @@ impl Vault {
     /// another table's link.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
-            numbers::touch(connection, [name])?;
+            let dropped = numbers::dropped_key(name);
+            numbers::touch(connection, [name, dropped.as_str()])?;
             moves::redeclared(connection, witness, |_| Ok(store::delete_table(connection, name)?))
         })
     }
