@@ -52,12 +52,13 @@ pub(super) fn upgraded(vault: &Path) -> String {
     )
 }
 
-/// The beginnings of statements that make things, with the name of their kind.
-const KINDS: [(&str, &str); 6] = [
+/// The beginnings of the statements of a script that make things, with the name of their kind.
+const KINDS: [(&str, &str); 7] = [
     ("CREATE EXTERNAL TABLE", "tables of files"),
     ("CREATE PRIVACY BUDGET", "budgets"),
     ("CREATE ROLE", "roles"),
-    ("CREATE VIEW", "views"),
+    ("CREATE OR REPLACE VIEW", "views"),
+    ("CREATE OR REPLACE TEMPLATE", "templates"),
     ("CREATE RELEASE TABLE", "release tables"),
     ("CREATE SYNTHETIC TABLE", "synthetic tables"),
 ];
@@ -96,12 +97,17 @@ mod tests {
         let engine = Engine::demo().unwrap();
         let owner = engine.owner();
         owner.execute("CREATE ROLE dr_jones LOGIN PASSWORD 'correct horse'").await.unwrap();
+        owner.execute("CREATE VIEW dr_view AS SELECT age FROM adult").await.unwrap();
+        let template = "CREATE TEMPLATE dr_asks(a BIGINT BETWEEN (0, 9)) AS SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM adult WHERE age > $a";
+        owner.execute(template).await.unwrap();
         let text = described(&engine).unwrap();
         assert!(
             text.contains("roles             1\n") && text.contains("budgets           3\n"),
             "{text}"
         );
-        for name in ["dr_jones", "adult", "bids", "orders", "epsilon"] {
+        assert!(text.contains("views             1\n"), "{text}");
+        assert!(text.contains("templates         1\n"), "{text}");
+        for name in ["dr_jones", "dr_view", "dr_asks", "adult", "bids", "orders", "epsilon"] {
             assert!(!text.contains(name), "{name}: {text}");
         }
     }

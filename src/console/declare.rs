@@ -113,6 +113,7 @@ async fn of_table(console: &Arc<Console>, visitor: &Arc<Visitor>, table: &str) -
     main.markup("<section>");
     if privacy.starts_with("undeclared") {
         unit(&mut main, visitor, table, (columns.as_ref(), &drafts));
+        link(&mut main, visitor, table, (all, columns.as_ref()));
     } else if privacy.starts_with("private") {
         if let Some(columns) = &columns {
             domains(&mut main, console, visitor, table, (columns, &drafts));
@@ -169,6 +170,31 @@ fn unit(
     main.markup("</select><label for=\"rows\">The most rows of a person, if a column names them: noise grows with it. 1 for one each, or nothing if you cannot say</label><input id=\"rows\" name=\"rows\" inputmode=\"numeric\"><p><button>Show the statement</button></p></fieldset></form>");
 }
 
+/// The form for a table whose rows belong to the people of another one.
+fn link(
+    main: &mut Html,
+    visitor: &Visitor,
+    table: &str,
+    (all, columns): (&PageTable, Option<&PageTable>),
+) {
+    let others = all.rows.iter().filter(|row| cell(all, row, "privacy").starts_with("private"));
+    let others: Vec<_> = others.map(|row| cell(all, row, "table")).collect();
+    if others.is_empty() {
+        return;
+    }
+    step(main, visitor, "link", table);
+    main.markup("<fieldset><legend>Or: the people of another table</legend><p class=\"note\">A row then belongs to whom the row that it refers to belongs to.</p><label for=\"link\">The column that refers to it</label><select id=\"link\" name=\"typed\" required><option value=\"\">choose …</option>");
+    for row in columns.map(|all| all.rows.as_slice()).unwrap_or_default() {
+        let name = row.first().map_or("", |cell| cell.text.as_str());
+        main.element("option", &[("value", name)], name);
+    }
+    main.markup("</select><label for=\"link-table\">The other table</label><select id=\"link-table\" name=\"other\" required><option value=\"\">choose …</option>");
+    for name in others {
+        main.element("option", &[("value", name)], name);
+    }
+    main.markup("</select><label for=\"link-key\">Its column with the same values</label><input id=\"link-key\" name=\"key\" spellcheck=\"false\" autocapitalize=\"none\" required><label for=\"link-rows\">The most rows of a person, or nothing if you cannot say</label><input id=\"link-rows\" name=\"rows\" inputmode=\"numeric\"><p><button>Show the statement</button></p></fieldset></form>");
+}
+
 fn domains(
     main: &mut Html,
     console: &Console,
@@ -213,7 +239,7 @@ fn meaning(step: &str) -> &'static str {
         "file" => {
             "It declares where the rows are. Nothing is asked of them: until a unit is declared, every query about the table is refused."
         }
-        "unit" => {
+        "unit" | "link" => {
             "It says whose rows are protected together. Declared bounds are checked against the rows, for you alone; analysts see the declaration, and nothing else."
         }
         "domain" => {
@@ -248,6 +274,20 @@ async fn drafted(console: &Arc<Console>, visitor: &Arc<Visitor>, fields: &FormFi
         "unit" => {
             let rows = (presentation.most_rows)(&fields.get("rows"))?;
             Ok(format!("ALTER TABLE {table} SET PRIVACY UNIT {typed}{rows}"))
+        }
+        "link" => {
+            let [other, key] = ["other", "key"].map(|name| fields.get(name).trim().to_owned());
+            if [&typed, &other, &key].iter().any(|name| name.is_empty()) {
+                return Err("choose both columns and the other table".to_owned());
+            }
+            let rows = match (presentation.most_rows)(&fields.get("rows"))?.as_str() {
+                // Of a link, only the number can be said.
+                " UNIQUE" => " MAX ROWS 1".to_owned(),
+                rows => rows.to_owned(),
+            };
+            let (column, other, key) = (quoted(&typed), quoted(&other), quoted(&key));
+            let unit = format!("VIA ({column}) REFERENCES {other}({key})");
+            Ok(format!("ALTER TABLE {table} SET PRIVACY UNIT {unit}{rows}"))
         }
         "domain" => {
             let clause = (presentation.domain)(&fields.get("type"), &typed)?;

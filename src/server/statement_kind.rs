@@ -201,6 +201,7 @@ fn kind(text: &str, tokens: &[Token]) -> StatementKind {
         ("release", second) if second != "table" || tokens.len() == 2 => {
             StatementKind::Savepoint("RELEASE")
         }
+        ("set", "grants") if matches!(word(2), "required" | "not") => StatementKind::Other,
         ("set", _) => set(tokens),
         ("reset", "all") => StatementKind::Reset(None),
         ("reset", _) => StatementKind::Reset(setting_name(tokens, 1).map(|(name, _)| name)),
@@ -526,6 +527,8 @@ mod tests {
             ("EXPLAIN PRIVACY SELECT 1", StatementKind::Free),
             ("ALTER TABLE t SUGGEST PRIVACY", StatementKind::Free),
             ("CREATE ROLE lab PASSWORD 'x'", StatementKind::Other),
+            ("SET GRANTS REQUIRED", StatementKind::Other),
+            ("set grants not required", StatementKind::Other),
         ] {
             assert_eq!(StatementText::of(statement).kind, expected, "{statement}");
         }

@@ -120,8 +120,10 @@ SELECT COUNT(*) FROM (SELECT user_id FROM orders UNION SELECT user_id FROM order
 SELECT sex, COUNT(*) AS n FROM adult GROUP BY sex UNION DISTINCT SELECT 'x', 0;
 -- INTERSECT of released rows | both
 SELECT status FROM census INTERSECT SELECT status FROM (SELECT status, COUNT(*) AS n FROM adult GROUP BY status) AS c;
--- EXCEPT of private rows | both | NOT EXISTS, of one person's rows
+-- EXCEPT of people | both
 SELECT COUNT(*) FROM (SELECT user_id FROM orders EXCEPT SELECT user_id FROM orders WHERE price > 50) AS t;
+-- EXCEPT of private rows | both | NOT EXISTS, of one person's rows
+SELECT COUNT(*) FROM (SELECT city FROM orders EXCEPT SELECT city FROM orders WHERE price > 50) AS t;
 -- UNION ALL BY NAME | GoogleSQL
 SELECT 1 AS a, 2 AS b UNION ALL BY NAME SELECT 3 AS b, 4 AS a;
 
@@ -410,7 +412,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) city, COUNT(DISTINCT user_id
 SELECT WITH ANONYMIZATION OPTIONS(epsilon=1) city, ANON_COUNT(*) AS n FROM orders GROUP BY city;
 -- ANON_COUNT, ANON_SUM | GoogleSQL | COUNT and SUM
 SELECT ANON_SUM(price CLAMPED BETWEEN 0 AND 50) FROM orders;
--- SELECT WITH AGGREGATION_THRESHOLD | GoogleSQL | a threshold without noise is no promise about one person
+-- SELECT WITH AGGREGATION_THRESHOLD | GoogleSQL | a threshold without noise is no promise about one person; owners write ALTER TABLE orders SET PRIVACY FLOOR 10, for every query
 SELECT WITH AGGREGATION_THRESHOLD OPTIONS(threshold=10, privacy_unit_column=user_id) city, COUNT(*) AS n FROM orders GROUP BY city;
 -- A budget's default, without any option | HushQL
 SELECT city, COUNT(*) AS n FROM orders GROUP BY city;
@@ -477,6 +479,24 @@ CREATE SCHEMA s;
 ALTER TABLE census ADD COLUMN x INT;
 -- CREATE ROLE | PostgreSQL, owner
 CREATE ROLE ward LOGIN PASSWORD 'a long one';
+-- Least size of a group, for every query | HushQL, owner | BigQuery's aggregation threshold policy, Snowflake's MIN_GROUP_SIZE, the output constraints of AWS Clean Rooms
+ALTER TABLE orders SET PRIVACY FLOOR 10;
+-- Aggregation threshold policy of a view | GoogleSQL, owner | ALTER TABLE orders SET PRIVACY FLOOR 10
+CREATE VIEW safe OPTIONS (privacy_policy = '{"aggregation_threshold_policy": {"threshold": 10, "privacy_unit_column": "user_id"}}') AS SELECT city FROM orders;
+-- DROP PRIVACY FLOOR | HushQL, owner
+ALTER TABLE orders DROP PRIVACY FLOOR;
+-- What queries may do with columns | HushQL, owner | the columns for joins and dimensions, and the aggregate functions, of an analysis rule of AWS Clean Rooms; Snowflake's projection policies; BigQuery's join restrictions
+ALTER TABLE orders SET RULES (no_key=(price), join_only=(user_id), aggregates=(count, sum));
+-- A key that a rule forbids | HushQL | another key
+SELECT price, LAPLACE(eps=1) COUNT(*) AS n FROM orders GROUP BY price;
+-- DROP RULES | HushQL, owner
+ALTER TABLE orders DROP RULES;
+-- A question that the owner fixed | HushQL, owner | an analysis template of AWS Clean Rooms
+CREATE TEMPLATE of_city(c VARCHAR IN ('Berlin', 'Lyon')) AS SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM orders WHERE city = $c;
+-- A call of it | HushQL
+SELECT n FROM of_city('Berlin');
+-- Nothing but such questions | HushQL, owner | the analyses that a custom rule of AWS Clean Rooms allows
+CREATE ROLE visitor TEMPLATES ONLY;
 -- COPY (query) TO | PostgreSQL | owners, and analysts with an export folder
 COPY (SELECT COUNT(*) FROM adult) TO 'out.csv';
 -- EXPORT DATA | GoogleSQL | COPY (query) TO

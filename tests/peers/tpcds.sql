@@ -122,7 +122,7 @@ SELECT category, class, margin, RANK() OVER (PARTITION BY category ORDER BY marg
 -- 38. How many customers bought in all three ways
 SELECT COUNT(*) FROM customers AS c WHERE c.id IN (SELECT customer FROM till) AND c.id IN (SELECT customer FROM web) AND c.id IN (SELECT customer FROM mail);
 
--- refused: 38. The same by INTERSECT of people's rows
+-- 38. The same by INTERSECT of people's rows
 SELECT COUNT(*) FROM (SELECT customer FROM till INTERSECT SELECT customer FROM web INTERSECT SELECT customer FROM mail) AS x;
 
 -- 40. Sales before and after a day, less returns, by state of the depot

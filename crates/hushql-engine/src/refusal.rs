@@ -37,7 +37,7 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
 /// use hushql::Reason;
 ///
 /// assert_eq!(Reason::NoRange.code(), "HQ007");
-/// assert_eq!(Reason::ALL.len(), 34);
+/// assert_eq!(Reason::ALL.len(), 35);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -110,11 +110,13 @@ pub enum Reason {
     Join,
     /// A statement that is longer, deeper or wider than the engine allows.
     TooLarge,
+    /// What a rule of a table forbids.
+    Rule,
 }
 
 impl Reason {
     /// Every reason with its code; codes are never reused.
-    pub const ALL: [(Self, &'static str); 34] = [
+    pub const ALL: [(Self, &'static str); 35] = [
         (Self::Exact, "HQ001"),
         (Self::Undeclared, "HQ002"),
         (Self::Statement, "HQ003"),
@@ -149,6 +151,7 @@ impl Reason {
         (Self::NotYet, "HQ032"),
         (Self::Join, "HQ033"),
         (Self::TooLarge, "HQ034"),
+        (Self::Rule, "HQ035"),
     ];
 
     /// The stable code, such as `HQ007`.
@@ -206,6 +209,11 @@ impl Refusal {
     pub(crate) fn since(mut self, why: &str) -> Self {
         self.message = format!("{}; {}", self.message, visible::line(why));
         self
+    }
+
+    /// The same refusal with something else to write.
+    pub(crate) fn writing(self, hint: &str) -> Self {
+        Self { hint: visible::line(hint).into_owned(), ..self }
     }
 
     /// Adds the steps of the analysis that succeeded before the refusal.

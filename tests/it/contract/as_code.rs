@@ -62,13 +62,15 @@ fn apply_alters_what_differs_and_nothing_else() {
         .replace("LIMIT (epsilon=2)", "LIMIT (epsilon=3)")
         .replace("cost > 50", "cost > 60")
         .replace("ROLE lab LOGIN", "ROLE lab NODEFAULTS LOGIN")
-        + "; ALTER TABLE visits SET PRIVACY FLOOR 10 (beta=0.01); CREATE ROLE eve LOGIN PASSWORD 'another horse battery'";
+        + "; ALTER TABLE visits SET PRIVACY FLOOR 10 (beta=0.01); ALTER TABLE visits SET RULES (no_key=(ward)); CREATE ROLE eve LOGIN PASSWORD 'another horse battery'; ALTER TABLE visits SET RULES (join_only=(cost)) FOR eve";
     study.write("second.sql", &second);
     let plan = apply(&study, "study.db", "second.sql", &["--plan"]);
-    plan.says(0, &["8 statements to run"]);
+    plan.says(0, &["10 statements to run"]);
     for line in [
         "ALTER TABLE visits ALTER COLUMN cost SET PRIVACY DOMAIN BETWEEN (0, 200);",
         "ALTER TABLE visits SET PRIVACY FLOOR 10 (beta=0.01);",
+        "ALTER TABLE visits SET RULES (no_key=(ward));",
+        "ALTER TABLE visits SET RULES (join_only=(cost)) FOR eve;",
         "ALTER PRIVACY BUDGET study SET LIMIT (epsilon=6);",
         "ALTER PRIVACY BUDGET study SET PER QUERY (max=3);",
         "ALTER PRIVACY BUDGET study ALTER SLICE lab SET LIMIT (epsilon=3);",
@@ -77,7 +79,7 @@ fn apply_alters_what_differs_and_nothing_else() {
         assert!(plan.out.contains(line), "{line}: {}", plan.out);
     }
     assert!(!plan.out.contains("another horse") && !plan.out.contains("UNIT"), "{}", plan.out);
-    apply(&study, "study.db", "second.sql", &[]).says(0, &["8 statements carried out"]);
+    apply(&study, "study.db", "second.sql", &[]).says(0, &["10 statements carried out"]);
     apply(&study, "study.db", "second.sql", &[]).says(0, &["nothing to do"]);
     // What was spent stays spent, and the way back lowers slices before their limit.
     assert!(study.owner("SHOW PRIVACY BUDGET study").out.contains("ε = 1"), "spent");

@@ -1,5 +1,6 @@
 //! One statement of a session, as a text.
 
+use arrow::util::display::array_value_to_string;
 use hushql::{Error, Output, Session};
 
 /// What a statement shows.
@@ -24,4 +25,18 @@ pub(crate) async fn why(session: &Session, sql: &str) -> String {
         Err(error) => error.to_string(),
         Ok(answer) => panic!("{sql}: {answer}"),
     }
+}
+
+/// The cells of an answer, however wide.
+pub(crate) async fn cells(session: &Session, sql: &str) -> String {
+    let Output::Answer(answer) = session.execute(sql).await.unwrap() else { panic!("{sql}") };
+    let mut cells = Vec::new();
+    for batch in answer.batches() {
+        for column in batch.columns() {
+            for row in 0..column.len() {
+                cells.push(array_value_to_string(column, row).unwrap());
+            }
+        }
+    }
+    cells.join("\n")
 }

@@ -1,5 +1,6 @@
 //! What users rely on: the program, the dialect, files, the texts of the project.
 
+pub(crate) mod advice;
 pub(crate) mod agents;
 pub(crate) mod as_code;
 pub(crate) mod asked;
@@ -23,6 +24,7 @@ pub(crate) mod interval_ends;
 pub(crate) mod limits;
 pub(crate) mod links;
 pub(crate) mod long_texts;
+pub(crate) mod months;
 pub(crate) mod owners;
 pub(crate) mod packages;
 pub(crate) mod pasted;

@@ -42,6 +42,7 @@ CREATE OR REPLACE VIEW x AS SELECT one FROM (SELECT 1 AS one) AS y;
 
 /// Floors of people, behind the questions: each would cost one release more.
 const FLOORS: &str = "ALTER TABLE copy SET PRIVACY FLOOR 10 (beta=0.02);
+ALTER TABLE copy SET RULES (no_key=(age), no_filter=(id), aggregates=(count, laplace));
 ALTER PRIVACY BUDGET r SET PER QUERY (default_rho=0.2, max_rho=1, min_units=12, min_units_beta=0.01)";
 
 /// A vault with every kind of declaration, hostile names, and charges.

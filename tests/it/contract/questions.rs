@@ -32,7 +32,7 @@ mod everyday;
 mod judge;
 mod world;
 
-const SCHEMAS: [&str; 8] =
+pub(super) const SCHEMAS: [&str; 8] =
     ["shop", "hospital", "telemetry", "payroll", "school", "energy", "loans", "library"];
 
 /// Stands between the verdicts of a question whose noise is near the limit, the first of which is
@@ -329,6 +329,25 @@ fn has_bounds(sql: &str) -> bool {
 /// Whether a statement hides groups of few people.
 fn hides_groups(sql: &str) -> bool {
     sql.contains("delta=") && !sql.contains("GAUSSIAN")
+}
+
+/// The statements of a schema, for other tests.
+pub(super) fn statements(schema: &str) -> Vec<String> {
+    File::read(schema).questions.into_iter().map(|question| question.sql).collect()
+}
+
+/// A schema's tables as its owner declares them, for other tests.
+pub(super) async fn engine(schema: &str) -> Engine {
+    let engine = Engine::in_memory().unwrap();
+    for made in world::tables(schema) {
+        engine.register_table(made.name, made.all.clone()).unwrap();
+    }
+    let declared = fs::read_to_string(path(&format!("{schema}.declare.sql"))).unwrap();
+    for statement in split_statements(&declared).unwrap() {
+        let done = engine.owner().execute(statement.text()).await;
+        done.unwrap_or_else(|e| panic!("{}: {e}", statement.text()));
+    }
+    engine
 }
 
 #[test]

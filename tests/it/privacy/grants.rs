@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use hushql::{Analyst, Engine, Session};
+use hushql::{Analyst, Engine, Output, Session};
 
-use crate::contract::asked::{done, why};
+use crate::contract::asked::{cells, done, why};
 
 /// Public `codes` and `people` with `visits`, the budgets `main` for the people and `masked` for
 /// `hidden`, and the views `stays` of visits and `adults` of people. The roles `lab` (granted:
@@ -333,6 +333,81 @@ async fn a_revoke_ends_what_was_made_before() {
         done(&lab, &format!("SELECT * FROM {name}")).await;
     }
     assert!(prepared.execute().await.is_ok());
+}
+
+/// A release table comes from the table that had the name when it was made. Another table of this
+/// name once brought it back for whoever may ask about the new one.
+#[tokio::test]
+async fn a_release_table_does_not_follow_the_name_of_its_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let (owner, lab) = (engine.owner(), session(&engine, "lab"));
+    done(&owner, "GRANT SELECT ON visits TO lab").await;
+    for sql in [
+        "CREATE RELEASE TABLE kept AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits",
+        "CREATE RELEASE TABLE again AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people CROSS JOIN kept",
+        "CREATE RELEASE TABLE free AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people",
+        "CREATE SYNTHETIC TABLE like_them AS AIM(eps=1, delta=1e-9) SELECT cost FROM visits",
+    ] {
+        done(&lab, sql).await;
+    }
+    // A table that is replaced is the same one.
+    let path = folder.path().join("visits.csv").display().to_string();
+    let create = format!("EXTERNAL TABLE visits STORED AS CSV LOCATION '{path}'");
+    let unit = "ALTER TABLE visits SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 2";
+    done(&owner, &format!("CREATE OR REPLACE {create}")).await;
+    done(&owner, unit).await;
+    done(&lab, "SELECT * FROM kept").await;
+    assert!(!cells(&owner, "SHOW TABLES").await.contains("dropped since"));
+    for sql in
+        ["DROP TABLE visits", &format!("CREATE {create}"), unit, "GRANT SELECT ON visits TO lab"]
+    {
+        done(&owner, sql).await;
+    }
+    for name in ["kept", "again", "like_them"] {
+        let missing = why(&lab, "SELECT * FROM zyxw").await.replace("zyxw", name);
+        assert_eq!(why(&lab, &format!("SELECT * FROM {name}")).await, missing);
+        assert!(!done(&lab, "SHOW TABLES").await.contains(name), "{name}");
+        // The owner still has it, and is told.
+        done(&owner, &format!("SELECT * FROM {name}")).await;
+    }
+    done(&lab, "SELECT * FROM free").await;
+    let shown = cells(&owner, "SHOW TABLES").await;
+    assert_eq!(shown.matches("made from visits, dropped since").count(), 3, "{shown}");
+    let Output::Answer(kept) = owner.execute("SHOW RELEASE TABLE kept").await.unwrap() else {
+        panic!("no answer");
+    };
+    assert!(kept.notes().iter().any(|note| note == "made from visits, dropped since"), "{kept}");
+    // What is made of the new table exists.
+    let anew = "CREATE RELEASE TABLE anew AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits";
+    done(&lab, anew).await;
+    done(&lab, "SELECT * FROM anew").await;
+    drop((engine, owner, lab));
+    let engine = Engine::open(folder.path().join("v.db")).unwrap();
+    let lab = session(&engine, "lab");
+    assert!(why(&lab, "SELECT * FROM kept").await.contains("kept"));
+    done(&lab, "SELECT * FROM anew").await;
+}
+
+/// A grant to a name that is no role would wait for whoever takes the name.
+#[tokio::test]
+async fn an_owner_grants_release_tables_to_roles() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let owner = engine.owner();
+    done(&owner, "CREATE RELEASE TABLE kept AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people")
+        .await;
+    let said = why(&owner, "GRANT SELECT ON kept TO zyx").await;
+    assert!(said.contains("there is no role `zyx`"), "{said}");
+    done(&owner, "GRANT SELECT ON kept TO lab").await;
+    done(&session(&engine, "lab"), "SELECT * FROM kept").await;
+    done(&owner, "REVOKE SELECT ON kept FROM zyx").await;
+    // Without roles, analysts have names alone.
+    let without = Engine::demo().unwrap();
+    let owner = without.owner();
+    done(&owner, "CREATE RELEASE TABLE kept AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult")
+        .await;
+    done(&owner, "GRANT SELECT ON kept TO zyx").await;
 }
 
 #[tokio::test]

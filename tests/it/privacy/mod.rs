@@ -35,6 +35,7 @@ pub(crate) mod rare;
 pub(crate) mod redteam;
 pub(crate) mod relations;
 pub(crate) mod repeated_rows;
+pub(crate) mod rules_of_owners;
 pub(crate) mod selection;
 pub(crate) mod sensitivity;
 pub(crate) mod shared_keys;

@@ -29,7 +29,8 @@ fn batch(rows: &[Row]) -> RecordBatch {
     let x: ArrayRef = Arc::new(rows.iter().map(|r| r.3).collect::<Float64Array>());
     let y = Arc::clone(&x);
     let columns = [("id", ids), ("g", g), ("zip", zip), ("x", x), ("y", y)];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, a)| (name, a, true))).unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, a)| (name, a, name != "id")))
+        .unwrap()
 }
 
 /// 9 people in group a, 40 in group b, of whom 9 have a number; in group c, one person has 60 rows,
@@ -62,21 +63,31 @@ fn budget(min_units: i64, beta: Option<i64>) -> Budget {
 }
 
 fn release(sql: &str, budgets: &[Budget]) -> Release {
+    release_of(
+        Unit::Column { column: "id".to_owned(), max_rows: Some(20), unique: false },
+        sql,
+        budgets,
+    )
+}
+
+fn release_of(unit: Unit, sql: &str, budgets: &[Budget]) -> Release {
     let batches = vec![batch(&people())];
     let domain = |column: &str| match column {
         "g" => line::listed(&["a", "b", "c", "d"]),
         "x" => line::between("0", "9"),
         _ => None,
     };
-    let unit = Unit::Column { column: "id".to_owned(), max_rows: Some(20), unique: false };
     let table = line::table("people", &batches[0].schema(), Privacy::Private(unit), domain);
     line::release_under(sql, &table, batches, &Lookups::default(), budgets)
 }
 
 /// How often a number is shown in each group.
 async fn shown(sql: &str, budgets: &[Budget], column: usize, seed: u64) -> Vec<(String, f64)> {
-    let release = release(sql, budgets);
-    let draws = Draws::for_part(&release, 0, &session_state()).await.unwrap();
+    shown_of(&release(sql, budgets), column, seed).await
+}
+
+async fn shown_of(release: &Release, column: usize, seed: u64) -> Vec<(String, f64)> {
+    let draws = Draws::for_part(release, 0, &session_state()).await.unwrap();
     let mut rng = QueryRng::seeded_for_tests(seed);
     let mut shown: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();
     for _ in 0..DRAWS {
@@ -120,9 +131,41 @@ async fn fewer_people_are_shown_with_beta_at_most() {
         let sql = "SELECT g, LAPLACE(eps=1, groups=1) COUNT(*) FILTER (WHERE id = 117) AS n FROM people GROUP BY g";
         let all = shown(sql, &budgets, 1, 3).await;
         assert!(of(&all, "b") < 0.01, "{all:?}");
+        // Zeros for all others leave out whom FILTER leaves out.
+        let one = "CASE WHEN id = 117 THEN 1 ELSE 0 END";
+        for (number, from) in [
+            (format!("SUM({one})"), "people".to_owned()),
+            (format!("AVG({one})"), "people".to_owned()),
+            ("SUM(CAST(id = 117 AS INT))".to_owned(), "people".to_owned()),
+            ("SUM(z)".to_owned(), format!("(SELECT g, {one} AS z FROM people) AS t")),
+        ] {
+            let sql =
+                format!("SELECT g, LAPLACE(eps=1, groups=1) {number} AS n FROM {from} GROUP BY g");
+            let all = shown(&sql, &budgets, 1, 5).await;
+            assert!(of(&all, "b") < 0.01, "{sql}: {all:?}");
+        }
         let sql = "SELECT g, GAUSSIAN(rho=0.1, groups=1) AVG(x) AS n FROM people GROUP BY g";
         let all = shown(sql, &[rho_budget(beta)], 1, 4).await;
         assert!(of(&all, "a") <= most && of(&all, "b") <= most, "{all:?}");
+    }
+}
+
+/// Where each row is a person, COUNT(*), SUM, AVG and STDDEV share a vector, and the count that
+/// decides about them is a draw of its own.
+#[tokio::test]
+async fn numbers_of_rows_that_are_units_are_held_back_by_another_draw() {
+    let budgets = [budget(10, None)];
+    for numbers in [
+        "COUNT(*) AS n, LAPLACE(eps=1) AVG(CLAMP(id, 1, 600))",
+        "COUNT(*) AS n, LAPLACE(eps=1) STDDEV_POP(CLAMP(id, 1, 600))",
+        "SUM(CLAMP(id, 1, 600)) AS n, LAPLACE(eps=1) AVG(CLAMP(id, 1, 600))",
+    ] {
+        let sql = format!("SELECT g, LAPLACE(eps=1) {numbers} AS m FROM people GROUP BY g");
+        let release = release_of(Unit::Row, &sql, &budgets);
+        for column in [1, 2] {
+            let all = shown_of(&release, column, 6).await;
+            assert!(of(&all, "a") <= 0.0577 && of(&all, "b") > 0.999, "{sql}: {all:?}");
+        }
     }
 }
 
@@ -178,6 +221,11 @@ async fn unknown_groups_below_the_floor_are_hidden_by_delta() {
         of(&all, "few") <= 0.0577 && of(&all, "one") < 0.01 && of(&all, "many") > 0.99,
         "{all:?}"
     );
+    // A larger δ does not replace the owner's β.
+    let sql =
+        "SELECT zip, LAPLACE(eps=1, delta=0.3, groups=1) COUNT(*) AS n FROM people GROUP BY zip";
+    let all = shown(sql, &[budget(10, None)], 1, 8).await;
+    assert!(of(&all, "few") <= 0.0577 && of(&all, "many") > 0.99, "{all:?}");
 }
 
 /// The statement costs what it costs without a floor.
@@ -289,12 +337,23 @@ async fn answers_and_explanations_name_the_floor() {
     let text = explained.to_string();
     assert!(text.contains("floor        10 people, set by table people: "), "{text}");
     assert!(explained.to_json().contains("\"set_by\":\"table people\""), "{}", explained.to_json());
+    // What it advises to write has the whole cost of a number, half of which counts the people.
+    assert!(text.contains("LAPLACE(eps=2, rows=1) count(*)"), "{text}");
+    assert!(text.contains("LAPLACE(eps=2, rows=1) avg(x)"), "{text}");
     done(&engine.owner(), "ALTER TABLE people SET PRIVACY FLOOR 12").await;
     assert!(!lab.query(sql).await.unwrap().receipt().unwrap().is_replayed);
     done(&engine.owner(), "ALTER TABLE people DROP PRIVACY FLOOR").await;
     let free = lab.query(sql).await.unwrap();
     assert!(free.notes().iter().all(|note| !note.contains("floor")), "{free}");
     assert!(free.batches().iter().all(|batch| batch.column(1).null_count() == 0), "{free}");
+    // A script does not lose the floor of a table that is about nobody for a while.
+    let owner = engine.owner();
+    done(&owner, "ALTER TABLE people SET PRIVACY FLOOR 12").await;
+    let floor = "ALTER TABLE people SET PRIVACY FLOOR 12";
+    assert!(engine.dump().unwrap().contains(&format!("\n{floor}")));
+    done(&owner, "ALTER TABLE people DROP PRIVACY UNIT").await;
+    let script = engine.dump().unwrap();
+    assert!(script.contains(&format!("Once it has a privacy unit: {floor}")), "{script}");
 }
 
 /// What stands above a hidden number sees NULL.
@@ -317,4 +376,36 @@ async fn nothing_above_sees_a_hidden_number() {
     let rows: usize =
         lab.query(sql).await.unwrap().batches().iter().map(RecordBatch::num_rows).sum();
     assert_eq!(rows, 0);
+}
+
+/// A value in place of a hidden number, and a sum that leaves it out, have no ±: it would be that
+/// of the shown numbers alone. What is NULL with the number keeps its ±.
+#[tokio::test]
+async fn what_leaves_hidden_numbers_out_has_no_error() {
+    let (engine, _folder) = engine("ALTER TABLE people SET PRIVACY FLOOR 10").await;
+    let lab = engine.analyst("lab").unwrap();
+    let grouped = "(SELECT g, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY g) q";
+    for (select, has_error) in [
+        (format!("SUM(n) AS s FROM {grouped}"), false),
+        (format!("AVG(n) AS s FROM {grouped}"), false),
+        (format!("g, n / SUM(n) OVER () AS s FROM {grouped}"), false),
+        (format!("g, COALESCE(n, 0) AS s FROM {grouped}"), false),
+        (format!("g, GREATEST(n, 0) AS s FROM {grouped}"), false),
+        (format!("g, LAG(n, 1, 0) OVER (ORDER BY g) AS s FROM {grouped}"), false),
+        (format!("g, n * 2 AS s FROM {grouped}"), true),
+        (format!("g, ABS(n) + 1 AS s FROM {grouped}"), true),
+        (format!("g, LAG(n) OVER (ORDER BY g) AS s FROM {grouped}"), true),
+        ("SUM(n) AS s FROM (SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people) q".to_owned(), true),
+    ] {
+        let sql = format!("SELECT {select}");
+        let answer = lab.query(&sql).await.unwrap();
+        let column = answer.schema().index_of("s").unwrap();
+        let known = answer.errors(column).flatten().count();
+        assert_eq!(known > 0, has_error, "{sql}: {answer}");
+    }
+    let sql = "SELECT g, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY g ORDER BY n DESC";
+    for (sql, is_said) in [(sql.to_owned(), true), (format!("{sql} NULLS LAST"), false)] {
+        let notes = lab.query(&sql).await.unwrap().notes().join("\n");
+        assert_eq!(notes.contains("come first in this order"), is_said, "{sql}: {notes}");
+    }
 }

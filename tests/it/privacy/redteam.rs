@@ -24,6 +24,23 @@ async fn family(name: &str) {
     assert!(wrong.is_empty(), "{name}:\n{wrong}");
 }
 
+/// An attack for other tests: the catalog, whether it is alone, and who says what.
+pub(crate) type Told = (String, bool, Vec<(String, String)>);
+
+/// The attacks of a family.
+pub(crate) fn attacks(family: &str) -> Vec<Told> {
+    let attacks = file::read(family).into_iter().map(|attack| {
+        let steps = attack.steps.into_iter().map(|step| (step.who, step.sql)).collect();
+        (attack.catalog, attack.alone, steps)
+    });
+    attacks.collect()
+}
+
+/// The engine of a catalog, for other tests.
+pub(crate) async fn database(catalog: &str) -> hushql::Engine {
+    world::Database::new(catalog, true).await.engine
+}
+
 macro_rules! families {
     ($($name:ident),* $(,)?) => {
         const FAMILIES: &[&str] = &[$(stringify!($name)),*];
@@ -39,7 +56,7 @@ macro_rules! families {
 families! {
     rows, aggregates, keys, thresholds, choices, failures, functions, parameters, joins, subqueries, links, people,
     windows, numbers, types, statements, looking, ledger, optimizer, budgets, names, sizes, owners, views, ranges,
-    honest, floors,
+    honest, floors, table_rules,
 }
 
 /// Each file is run, tells its story, and names the modules that stop it.

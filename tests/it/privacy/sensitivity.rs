@@ -18,7 +18,7 @@ use arrow::array::{
     UInt64Array, new_null_array,
 };
 use arrow::compute::{cast, concat_batches, filter_record_batch, interleave, take_record_batch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use hushql::mechanism::Beyond;
@@ -42,12 +42,14 @@ use crate::seed::seed;
 mod floors;
 mod groups;
 mod histogram;
+mod months;
 mod oscillation;
 mod plain;
 mod query;
 mod ranges;
 mod raw;
 mod sets;
+mod unread_columns;
 
 pub(crate) use query::TYPES;
 use query::{clamped, number, predicate, query};
@@ -185,7 +187,27 @@ fn neighbours(batch: &RecordBatch, unit: &Unit) -> Vec<RecordBatch> {
                 .map(|gone| keep(ids.iter().map(|id| id != Some(gone)).collect()))
                 .collect()
         }
+        Unit::Month { date, .. } => {
+            let ids = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+            let months = months_of(batch.column_by_name(date).unwrap());
+            let units = || ids.iter().zip(&months).map(|(id, month)| id.map(|id| (id, *month)));
+            let gone: BTreeSet<_> = units().flatten().collect();
+            gone.into_iter().map(|gone| keep(units().map(|u| u != Some(gone)).collect())).collect()
+        }
     }
+}
+
+/// The month of each date or moment; `None` where it is in no year from 1 to 9999.
+fn months_of(dates: &ArrayRef) -> Vec<Option<(i32, u32)>> {
+    let (ticks, a_day) = match dates.data_type() {
+        DataType::Date32 => (cast(dates, &DataType::Int32).unwrap(), 1),
+        DataType::Timestamp(TimeUnit::Second, _) => (Arc::clone(dates), 86_400),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => (Arc::clone(dates), 86_400_000_000),
+        other => panic!("{other}"),
+    };
+    let ticks = cast(&ticks, &DataType::Int64).unwrap();
+    let ticks = ticks.as_primitive::<Int64Type>();
+    ticks.iter().map(|tick| months::month_of(tick?.div_euclid(a_day))).collect()
 }
 
 struct World {

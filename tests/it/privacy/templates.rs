@@ -203,7 +203,7 @@ const ATTACKS: [&str; 40] = [
     "SELECT * FROM monthly('north', 30.5)",
     "SELECT * FROM monthly('north', '30')",
     "SELECT * FROM monthly('north', '30'::BIGINT)",
-    "SELECT * FROM monthly('north', CAST(30 AS BIGINT))",
+    "SELECT * FROM monthly('north', CAST('30' AS BIGINT))",
     "SELECT * FROM monthly('north', TRUE)",
     "SELECT * FROM monthly('north', 9223372036854775808)",
     "SELECT * FROM monthly('north', 30, '2026-02-30')",
@@ -352,6 +352,39 @@ async fn a_grant_ends_with_its_template_and_domains_follow_public_rows() {
     assert!(!script.contains("\nGRANT EXECUTE"), "{script}");
 }
 
+/// A grant is one of a question: another table or view of the name is another question.
+#[tokio::test]
+async fn a_grant_ends_with_the_table_or_view_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let (owner, lab, full) = (engine.owner(), session(&engine, "lab"), session(&engine, "full"));
+    for sql in [
+        "CREATE VIEW cheap AS SELECT * FROM visits WHERE fee < 50",
+        "CREATE TEMPLATE few() AS SELECT LAPLACE(eps=100) COUNT(*) AS n FROM cheap",
+        "GRANT EXECUTE ON TEMPLATE few TO lab",
+    ] {
+        done(&owner, sql).await;
+    }
+    // Who may ask about all that it reads may also keep its answer.
+    done(&owner, "GRANT EXECUTE ON TEMPLATE few TO full").await;
+    done(&full, "CREATE RELEASE TABLE kept AS SELECT * FROM monthly('north', 1)").await;
+    assert!(
+        why(&lab, "CREATE RELEASE TABLE own AS SELECT * FROM few()")
+            .await
+            .contains("may ask about all of its tables")
+    );
+    count(&lab, "SELECT * FROM few()").await;
+    let said = done(&owner, "DROP VIEW cheap").await;
+    assert!(said.contains("EXECUTE on templates that read it ended: few (full, lab)"), "{said}");
+    done(&owner, "CREATE VIEW cheap AS SELECT * FROM visits").await;
+    assert!(why(&lab, "SELECT * FROM few()").await.contains("no template few"));
+    count(&lab, "SELECT n FROM monthly('north', 1)").await;
+    done(&owner, "DROP PRIVACY BUDGET masked").await;
+    let said = done(&owner, "DROP TABLE visits").await;
+    assert!(said.contains("monthly (full, lab, only)") && said.contains("named (full)"), "{said}");
+    assert!(lab.templates().unwrap().is_empty());
+}
+
 #[tokio::test]
 async fn a_template_is_tried_before_it_is_stored() {
     let folder = tempfile::tempdir().unwrap();
@@ -372,6 +405,11 @@ async fn a_template_is_tried_before_it_is_stored() {
         (
             "CREATE TEMPLATE t(a DOUBLE) AS SELECT LAPLACE(eps=$a) COUNT(*) AS n FROM visits",
             "parameter is not allowed here",
+        ),
+        // A value would decide the price: the caller's, a hundred thousand times as much.
+        (
+            "CREATE TEMPLATE t(x BIGINT BETWEEN (1, 100000)) AS SELECT LAPLACE(within=100) SUM(LEAST(fee, $x)) AS n FROM visits",
+            "costs the same for all values",
         ),
         ("CREATE TEMPLATE t() AS SELECT * FROM hushql.ledger", "ledger"),
         ("CREATE TEMPLATE t() AS SELECT n FROM monthly('north', 1)", "calls no other template"),

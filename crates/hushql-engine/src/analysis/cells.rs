@@ -7,6 +7,7 @@
 //! ```text
 //! FROM customers WHERE region = 'Oslo' AND age > 30                     'Oslo'
 //! FROM orders o JOIN customers c ON o.customer = c.id WHERE c.region IN ('Oslo', 'Rome')      'Oslo' and 'Rome'
+//! FROM visits WHERE visited_at >= DATE '2026-03-01' AND visited_at < DATE '2026-05-01'        '2026-03' and '2026-04'
 //! FROM customers WHERE region = 'Oslo' OR age > 30                      all: the OR admits rows of every cell
 //! FROM orders WHERE customer NOT IN (SELECT id FROM customers WHERE region = 'Oslo')          all
 //! ```
@@ -16,15 +17,17 @@
 //! walk below a release refuses operators that mix the rows of units. So every row of a relation
 //! belongs to one unit, depends on the rows of this unit alone, and is joined only with rows of the
 //! same unit. A row belongs to a unit of a cell if the unit's own row has the value of this cell.
-//! That value is compared here with literals, in the enforced column that the scan returns. For a
-//! plan whose shape is not known to keep these properties, the result is all cells.
+//! That value is compared here with literals, in the enforced column that the scan returns. Where a
+//! unit is one month of a person, each of its rows has a date of this month in the file, and the
+//! enforced column says which months that can be: no table leads to such units, and no two of them
+//! are joined. For a plan whose shape is not known to keep to this, the result is all cells.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, Join, JoinType, LogicalPlan, Operator, TableScan,
@@ -36,8 +39,10 @@ use crate::analysis::expr::facts::constant;
 use crate::analysis::measure::{InputShape, ReleaseKind};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::cells::Cells;
-use crate::catalog::{Catalog, Cell, Touched};
+use crate::catalog::month_units::{cells_of_months, counted};
+use crate::catalog::{Catalog, Cell, Domain, Touched};
 use crate::dialect::marked;
+use crate::functions::month_of;
 
 /// The cells that a private aggregate reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +59,8 @@ pub(crate) enum CellsRead {
 const NOT_SHOWN: &str = "nothing shows that all rows it reads are of some of them: write WHERE column = value, or IN (…), next to the other conditions";
 /// The query reads every listed cell.
 const EVERY: &str = "it reads every one of them";
+/// The query shows no months.
+const NO_MONTHS: &str = "nothing shows which months it reads: write WHERE column >= DATE '2026-03-01' AND column < DATE '2026-04-01', next to the other conditions";
 /// Whether a group is shown depends on how many units are in it.
 const HIDDEN: &str = "groups of few people are hidden";
 
@@ -67,16 +74,18 @@ impl PrivateAggregate {
         let unit_domain = self.subject().unit_domain();
         let Some(cells) = catalog.cells_of(unit_domain) else { return CellsRead::Undivided };
         let all = |why| CellsRead::All(cells.column.to_owned(), why);
+        let not_shown = if cells.are_months { NO_MONTHS } else { NOT_SHOWN };
         if self.unknown_partitions().is_some() || self.has_computed_keys() {
             return all(HIDDEN);
         }
-        let Ok(data_type) = DataType::from_str(cells.data_type) else { return all(NOT_SHOWN) };
+        let Ok(data_type) = DataType::from_str(cells.data_type) else { return all(not_shown) };
         let reader = CellReader { cells, data_type, catalog };
         let by_rows = reader.rows(&self.aggregate.input);
-        let Some(read) = smaller(by_rows, self.by_keys(&reader)) else { return all(NOT_SHOWN) };
+        let Some(read) = both(by_rows, self.by_keys(&reader)) else { return all(not_shown) };
+        let read = if cells.are_months { counted(read) } else { read };
         let every = cells.all();
         if read.is_empty() || !read.is_subset(&every) {
-            return all(NOT_SHOWN);
+            return all(not_shown);
         }
         let listed = every.iter().filter(|cell| **cell != Cell::Other);
         if listed.into_iter().all(|cell| read.contains(cell)) {
@@ -101,14 +110,18 @@ impl PrivateAggregate {
         let input = &self.aggregate.input;
         let is_cell = |key: &Expr| key.try_as_col().is_some_and(|c| reader.is_cell(c, input));
         let at = self.aggregate.group_expr.iter().position(is_cell)?;
-        self.keys().of_column(at).iter().map(|key| reader.cell(key)).collect()
+        reader.cells_of(self.keys().of_column(at).iter().cloned().map(Some))
     }
 }
 
-/// The smaller of two sets. Each of them holds all cells that are read.
-fn smaller(one: Option<BTreeSet<Cell>>, other: Option<BTreeSet<Cell>>) -> Option<BTreeSet<Cell>> {
+/// The cells in both of two sets, each of which holds all cells that are read. If no cell is in
+/// both, no row is read, and either set will do.
+fn both(one: Option<BTreeSet<Cell>>, other: Option<BTreeSet<Cell>>) -> Option<BTreeSet<Cell>> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(if other.len() < one.len() { other } else { one }),
+        (Some(one), Some(other)) => match one.is_disjoint(&other) {
+            true => Some(one),
+            false => Some(one.intersection(&other).cloned().collect()),
+        },
         (one, other) => one.or(other),
     }
 }
@@ -127,7 +140,7 @@ impl CellReader<'_> {
             LogicalPlan::TableScan(_) => None,
             LogicalPlan::Filter(filter) => {
                 let shown = self.shown(&filter.predicate, &filter.input);
-                smaller(self.rows(&filter.input), shown)
+                both(self.rows(&filter.input), shown)
             }
             LogicalPlan::Projection(projection) => self.rows(&projection.input),
             LogicalPlan::SubqueryAlias(alias) => self.rows(&alias.input),
@@ -171,8 +184,8 @@ impl CellReader<'_> {
         match join.join_type {
             JoinType::Inner => {
                 let on = join.filter.as_ref().and_then(|filter| self.shown(filter, plan));
-                let sides = smaller(self.rows(&join.left), self.rows(&join.right));
-                smaller(sides, on)
+                let sides = both(self.rows(&join.left), self.rows(&join.right));
+                both(sides, on)
             }
             JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
                 self.rows(&join.left)
@@ -184,37 +197,128 @@ impl CellReader<'_> {
         }
     }
 
-    /// The fewest cells to which a conjunct of a predicate restricts the rows of a plan.
+    /// The cells to which the conjuncts of a predicate restrict the rows of a plan.
     fn shown(&self, predicate: &Expr, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
         let conjuncts = split_conjunction(predicate).into_iter();
-        conjuncts.map(|conjunct| self.compared(conjunct, plan)).fold(None, smaller)
+        conjuncts.map(|conjunct| self.compared(conjunct, plan)).fold(None, both)
     }
 
     /// The cells to which `column = literal`, `column IN (literal, …)` or `column IS NULL`
-    /// restricts the rows of a plan.
+    /// restricts the rows of a plan; for months, also the other comparisons with literals.
     fn compared(&self, conjunct: &Expr, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
-        // A cast literal is compared as the value that it is cast to.
-        let literal = |value: &Expr| self.cell(&constant(value)?);
-        if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct {
-            let (column, value) = match (left.try_as_col(), right.try_as_col()) {
-                (Some(column), None) => (column, right),
-                (None, Some(column)) => (column, left),
+        let is_cell = |expr: &Expr| expr.try_as_col().is_some_and(|c| self.is_cell(c, plan));
+        if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = conjunct {
+            let (op, value) = match (left.try_as_col(), right.try_as_col()) {
+                (Some(_), None) => (*op, right),
+                (None, Some(_)) => (op.swap()?, left),
                 (Some(_), Some(_)) | (None, None) => return None,
             };
-            let cell = literal(value).filter(|_| self.is_cell(column, plan))?;
-            return Some([cell].into());
+            if !is_cell(left) && !is_cell(right) {
+                return None;
+            }
+            // A cast literal is compared as the value that it is cast to.
+            let value = constant(value)?;
+            if op == Operator::Eq {
+                return self.cells_of([Some(value)]);
+            }
+            return self.months_where(op, &value);
+        }
+        if let Expr::Between(Between { expr, negated: false, low, high }) = conjunct {
+            if !is_cell(expr) {
+                return None;
+            }
+            let end = |op, value: &Expr| self.months_where(op, &constant(value)?);
+            return both(end(Operator::GtEq, low), end(Operator::LtEq, high));
         }
         if let Expr::InList(InList { expr, list, negated: false }) = conjunct {
-            let column = expr.try_as_col().filter(|column| self.is_cell(column, plan));
-            column?;
-            return list.iter().map(literal).collect();
+            return if is_cell(expr) { self.cells_of(list.iter().map(constant)) } else { None };
         }
         if let Expr::IsNull(expr) = conjunct {
-            let column = expr.try_as_col().filter(|column| self.is_cell(column, plan));
-            column?;
-            return Some([Cell::Other].into());
+            return if is_cell(expr) { self.cells_without_value() } else { None };
         }
         None
+    }
+
+    /// The cells of values of the column's type. `None` if one of them is unknown.
+    fn cells_of(
+        &self,
+        values: impl IntoIterator<Item = Option<ScalarValue>>,
+    ) -> Option<BTreeSet<Cell>> {
+        let mut cells = BTreeSet::new();
+        for value in values {
+            let value = value?;
+            if !self.cells.are_months {
+                cells.insert(self.cell(&value)?);
+            } else if value.is_null() && value.data_type() == self.data_type {
+                cells.extend(self.cells_without_value()?);
+            } else {
+                cells.extend(self.months_between(Some((&value, 0)), Some((&value, 0)))?);
+            }
+        }
+        Some(cells)
+    }
+
+    /// The cells of rows in which the column is NULL. A date that a domain does not list is NULL
+    /// there, too, and its month can be any.
+    fn cells_without_value(&self) -> Option<BTreeSet<Cell>> {
+        match self.cells.are_months && self.domain().is_some() {
+            true => None,
+            false => Some([Cell::Other].into()),
+        }
+    }
+
+    /// The months of rows in which a comparison with a value holds.
+    fn months_where(&self, op: Operator, value: &ScalarValue) -> Option<BTreeSet<Cell>> {
+        if !self.cells.are_months {
+            return None;
+        }
+        let is = |other| op == other;
+        if is(Operator::Lt) || is(Operator::LtEq) {
+            let later = if is(Operator::Lt) { -1 } else { 0 };
+            return self.months_between(None, Some((value, later)));
+        }
+        if is(Operator::Gt) || is(Operator::GtEq) {
+            let later = if is(Operator::Gt) { 1 } else { 0 };
+            return self.months_between(Some((value, later)), None);
+        }
+        None
+    }
+
+    /// The months of rows whose dates are between two values, or beyond an end that is open. Each
+    /// end is so many of its type's ticks later than its value.
+    ///
+    /// # Guarantee
+    /// The months of the dates in the file, which identify the unit: a date that the column's
+    /// domain moved to one of the domain's ends is found with this end.
+    fn months_between(
+        &self,
+        from: Option<(&ScalarValue, i64)>,
+        to: Option<(&ScalarValue, i64)>,
+    ) -> Option<BTreeSet<Cell>> {
+        let month = |end: Option<(&ScalarValue, i64)>| match end {
+            Some((value, _)) if value.data_type() != self.data_type => None,
+            Some((value, later)) => month_of(value, later).map(Some),
+            None => Some(None),
+        };
+        let (mut first, mut last) = (month(from)?, month(to)?);
+        match self.domain() {
+            None => {}
+            Some(Domain::In(_)) => {}
+            Some(Domain::Between { lo, hi, step: None, .. }) => {
+                let end = |text: &str| typed(text, &self.data_type).ok();
+                let (lo, hi) = (month_of(&end(lo)?, 0)?, month_of(&end(hi)?, 0)?);
+                // In the month of an end, there are all dates beyond it.
+                first = first.filter(|first| *first > lo);
+                last = last.filter(|last| *last < hi);
+            }
+            Some(Domain::Between { step: Some(_), .. }) => return None,
+        }
+        Some(cells_of_months(first, last))
+    }
+
+    /// The domain of the column.
+    fn domain(&self) -> Option<&Domain> {
+        self.cells.table.column(self.cells.column)?.domain.as_ref()
     }
 
     /// The cell of a value of the column's type. A value that is not listed is in [`Cell::Other`].

@@ -52,6 +52,7 @@ pub(crate) mod private_rows;
 pub(crate) mod recursion;
 mod selection;
 pub(crate) mod splitter;
+mod usage;
 
 pub(crate) use above::error_bars::ErrorBars;
 pub use above::origin::Origin;
@@ -71,6 +72,7 @@ pub use measure::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
+pub(crate) use measure::people_behind::stated_parameters;
 pub use measure::people_behind::{PeopleCount, PeopleFloor};
 pub(crate) use measure::row_bound_ladder::proposed;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
@@ -81,6 +83,8 @@ pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use private_aggregate::PrivateAggregate;
 pub use selection::selection_limits::MOST_TERMS;
+
+pub use usage::rule_check::BindingRules;
 
 pub(crate) use measure::{approximate, ends_text, step};
 

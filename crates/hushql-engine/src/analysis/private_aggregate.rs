@@ -1,8 +1,7 @@
 //! One private aggregate: an aggregate across privacy units, cut out of its query.
 //!
-//! In: an aggregate node over private rows. Out: a [`PrivateAggregate`]: the enforced plan that
-//! yields the unit, the group keys and the arguments of every measure; the public key space; the
-//! measures.
+//! In: an aggregate node over private rows. Out: a [`PrivateAggregate`]: the enforced plan of the
+//! unit, the group keys and the arguments of every measure; the public key space; the measures.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,6 +33,7 @@ use crate::analysis::call::input_columns::{
     Group, InputColumns, KeyRequest, key_heading, key_text,
 };
 use crate::analysis::call::read_calls::{distinct_values, releases};
+use crate::analysis::call::unit_counts::filter_units;
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::date_arithmetic::{is_difference, is_span};
@@ -45,7 +45,7 @@ use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::measure_frame::{
     MeasureFrame, argument, sum_raw, with_rows_of_owner,
 };
-use crate::analysis::measure::people_behind::{PeopleFloor, with_counts};
+use crate::analysis::measure::people_behind::{PeopleFloor, floors_of, with_counts};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::measure::row_bound_ladder;
@@ -75,7 +75,9 @@ pub struct PrivateAggregate {
     pub(super) aggregate: Aggregate,
     /// For each key, the rows that have a listed value of it.
     pub(super) coverage: Vec<Coverage>,
-    plain: Option<Selector>,
+    /// The aggregate as it is read: with values in place of what was released before it.
+    pub(super) read: Aggregate,
+    pub(super) plain: Option<Selector>,
     steps: Vec<String>,
     aggregated_above: Option<String>,
     sets: Option<u64>,
@@ -257,6 +259,7 @@ pub(crate) fn cut(
         (walk.resolved(flow)?, valued)
     };
     over_columns(&mut calls, &valued, aggregate, plain)?;
+    filter_units(&mut calls, &flow);
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
@@ -286,10 +289,7 @@ pub(crate) fn cut(
         .collect();
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
     let flow = with_public_ranges(flow, &calls, sources.tables);
-    let floors = {
-        let tables = flow.subject.tables().iter().map(String::as_str);
-        sources.catalog.floors_of(flow.subject.unit_domain(), tables)
-    };
+    let floors = floors_of(&flow, sources.catalog);
     let (mut measures, people_floor) = {
         let mut frame = MeasureFrame {
             flow: &flow,
@@ -317,8 +317,8 @@ pub(crate) fn cut(
     same_rows(&measures)?;
     let unknown_partitions = match keys.are_unknown() {
         true => {
-            let floor = people_floor.as_ref().map_or(1, PeopleFloor::people);
-            let unknown = UnknownPartitions::for_measures(&measures, &flow.subject, floor)?;
+            let floors = people_floor.as_ref().map_or(&[][..], |own| &own.floors);
+            let unknown = UnknownPartitions::for_measures(&measures, &flow.subject, floors)?;
             people_floor.iter().try_for_each(|own| own.check_threshold(&measures, &unknown))?;
             Some(unknown)
         }
@@ -361,6 +361,7 @@ pub(crate) fn cut(
         people_floor,
         default_delta,
         aggregate: aggregate.clone(),
+        read: aggregate.clone(),
         coverage: covered,
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
@@ -547,8 +548,10 @@ fn numeric(
         row_bound_ladder::ladder(subject, &clause, &read, frame.outer)?
     } else {
         let groups = frame.outer_of_unit();
-        let proposed =
-            row_bound_ladder::proposed(&clause, aggregate, frame.outer).filter(|_| !are_unknown);
+        let proposed = row_bound_ladder::proposed(&clause, aggregate, frame.outer);
+        // Under a floor of people, no release chooses a bound.
+        let has_floor = !floors_of(frame.flow, frame.catalog).is_empty();
+        let proposed = proposed.filter(|_| !are_unknown && !has_floor);
         let parameters = with_rows_of_owner(&clause.parameters, call, &read.input, frame);
         let limits = limits(subject, &parameters, &read, groups, false, text)
             .map_err(|refusal| row_bound_ladder::proposing(refusal, proposed))?;

@@ -220,7 +220,7 @@ fn codes_of(
     let name = column.name.as_str();
     let scope = with_known_keys(expr, &flow.scope, &flow.traces, tables);
     let facts = &scope.facts_of(column).ok_or_else(lost)?.clone().in_calendar(data_type);
-    if facts.is_unit {
+    if facts.is_unit || flow.names_person(expr).is_some() {
         return Err(Refusal::new(
             Reason::UnitAsKey,
             name,

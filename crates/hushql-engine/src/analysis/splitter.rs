@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Projection,
 };
 
+use crate::analysis::above::nested_options::without_mechanisms;
 use crate::analysis::above::plain_selection::{PlainSelection, plain_selection};
 use crate::analysis::above::rr_count::estimated;
 use crate::analysis::below::refusals::undeclared;
@@ -60,16 +61,17 @@ impl Splitter<'_> {
                 }
             }
             LogicalPlan::Aggregate(aggregate) => {
-                if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
-                    return Err(Refusal::new(
-                        Reason::Operand,
-                        aggregate.aggr_expr.first().map(ToString::to_string).unwrap_or_default(),
-                        "no private table stands below this release, so it would only add noise",
-                        "the aggregate without a mechanism",
-                    )
-                    .into());
+                if names_no_release(aggregate) {
+                    return self.descend(plan);
                 }
-                self.descend(plan)
+                match without_mechanisms(aggregate, self.context.bound.releases())? {
+                    Some(plain) => {
+                        self.steps
+                            .push("OPTIONS above released rows: computed from them".to_owned());
+                        self.descend(&LogicalPlan::Aggregate(plain))
+                    }
+                    None => Err(nothing_private(aggregate).into()),
+                }
             }
             LogicalPlan::TableScan(scan) => {
                 match scanned(scan, self.context.catalog).map(|t| &t.privacy) {
@@ -448,6 +450,16 @@ impl Splitter<'_> {
     }
 }
 
+/// The refusal of a mechanism over released or public rows.
+fn nothing_private(aggregate: &Aggregate) -> Refusal {
+    Refusal::new(
+        Reason::Operand,
+        aggregate.aggr_expr.first().map(ToString::to_string).unwrap_or_default(),
+        "no private table stands below this release, so it would only add noise",
+        "the aggregate without a mechanism",
+    )
+}
+
 /// True if no aggregate of the node is written with a mechanism.
 fn names_no_release(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().all(|e| CallOf::marker(e).is_none())
@@ -456,19 +468,27 @@ fn names_no_release(aggregate: &Aggregate) -> bool {
 /// The refusal of distinct values, with a query that counts the rows of each value.
 fn counted_values(refusal: Refusal, values: &LogicalPlan) -> Refusal {
     const MOST: usize = 3;
-    let LogicalPlan::Projection(Projection { expr, .. }) = values else { return refusal };
+    let LogicalPlan::Projection(Projection { expr, input, .. }) = values else { return refusal };
     if refusal.reason() != Reason::Exact || expr.len() > MOST {
         return refusal;
     }
     let columns = expr.iter().map(readable).collect::<Vec<_>>().join(", ");
     let table = refusal.clause();
     let written = quoted(table);
+    let condition = if let LogicalPlan::Filter(filter) = input.as_ref()
+        && matches!(*filter.input, LogicalPlan::TableScan(_))
+    {
+        format!(" WHERE {}", readable(&filter.predicate))
+    } else {
+        String::new()
+    };
     let message = format!(
         "{}; the values that their domains allow come out with how many rows have each",
         refusal.message()
     );
-    let hint =
-        format!("SELECT {columns}, LAPLACE(eps=1) COUNT(*) FROM {written} GROUP BY {columns}");
+    let hint = format!(
+        "SELECT {columns}, LAPLACE(eps=1) COUNT(*) FROM {written}{condition} GROUP BY {columns}"
+    );
     Refusal::new(Reason::Exact, table, message, hint)
 }
 

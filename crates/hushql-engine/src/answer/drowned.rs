@@ -12,7 +12,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 
-use crate::analysis::{Measure, PrivateAggregate, approximate};
+use crate::analysis::{Measure, PrivateAggregate, approximate, stated_parameters};
 use crate::dialect::Finding;
 use crate::exec::Drawn;
 use crate::release::Release;
@@ -77,7 +77,7 @@ fn remedy(release: &Release, output: usize) -> Option<Remedy> {
         first: own_bound(part, measure, mechanized)
             .or_else(|| tighter_range(measure))
             .or_else(|| coarser_keys(part)),
-        costlier: costlier(measure, mechanized),
+        costlier: costlier(part, measure, mechanized),
     })
 }
 
@@ -107,7 +107,11 @@ fn coarser_keys(part: &PrivateAggregate) -> Option<String> {
 }
 
 /// The release at another ε, as it would be written.
-fn costlier(measure: &Measure, mechanized: &Mechanized) -> Option<Costlier> {
+fn costlier(
+    part: &PrivateAggregate,
+    measure: &Measure,
+    mechanized: &Mechanized,
+) -> Option<Costlier> {
     let clause = &measure.clause;
     if let Some(grouping) = &clause.grouping {
         let epsilon = approximate(grouping.epsilon.as_ref()?.value());
@@ -117,15 +121,19 @@ fn costlier(measure: &Measure, mechanized: &Mechanized) -> Option<Costlier> {
     if clause.finding.is_some() || clause.parameters.rho.is_some() {
         return None;
     }
-    let mut parameters = clause.parameters.clone();
-    parameters.epsilon = None;
+    // A part of what is written may count the people behind the number.
+    let mut parameters = stated_parameters(part.people_floor(), part.measures(), measure);
+    let times = match (parameters.epsilon.take(), &clause.parameters.epsilon) {
+        (Some(written), Some(own)) => approximate(&(written.value() / own.value())),
+        (None, _) | (_, None) => 1.0,
+    };
     let rest = parameters.to_string();
     let comma = if rest.is_empty() { "" } else { ", " };
     let written = (
         format!("{}(eps=", mechanized.mechanism.name()),
         format!("{comma}{rest}) {}", clause.text),
     );
-    Some(Costlier { epsilon: approximate(mechanized.loss.epsilon()?), written })
+    Some(Costlier { epsilon: times * approximate(mechanized.loss.epsilon()?), written })
 }
 
 /// A positive number with two digits, rounded up.

@@ -20,6 +20,12 @@ pub(super) fn floor_notes(release: &Release, at: usize) -> Vec<String> {
         )
     });
     let mut notes: Vec<String> = numbers.collect();
+    if release.analysis().has_hidden_first(at) {
+        notes.push(
+            "numbers that the floor hides are NULL and come first in this order: write NULLS LAST behind DESC"
+                .to_owned(),
+        );
+    }
     let largest = own.floors.iter().max_by_key(|own| own.floor.people);
     if let (Some(_), Some(floor)) = (part.unknown_partitions(), largest) {
         notes.push(format!(

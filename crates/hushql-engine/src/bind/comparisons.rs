@@ -355,7 +355,8 @@ pub(super) fn mismatch(
 
 /// What to write for a moment that is compared with a number: a year, or the digits of a date.
 fn moment(x: &str, op: &str, number: &Expr) -> String {
-    const KNOWN: std::ops::RangeInclusive<i64> = 1..=9_999;
+    // Smaller numbers are no years that anybody means.
+    const KNOWN: std::ops::RangeInclusive<i64> = 1_000..=9_998;
     let digits = literal(number).map(ToString::to_string);
     let number = digits.and_then(|digits| digits.parse::<i64>().ok());
     match number {
@@ -556,34 +557,37 @@ fn calculated(
         return said(no_number(&x, l), format!("{x} || {y}"));
     }
     for ((expr, of), (other, beside)) in [((left, l), (right, r)), ((right, r), (left, l))] {
-        let x = written(expr);
+        let text = written(expr);
+        // The whole expression, with a number in place of this operand.
+        let with = |number: String| match std::ptr::eq(expr, left) {
+            true => format!("{number} {op} {y}"),
+            false => format!("{x} {op} {number}"),
+        };
         if of == ValueKind::Boolean {
-            return said(no_number(&x, of), format!("CASE WHEN {x} THEN 1 ELSE 0 END"));
+            let number = format!("CASE WHEN {text} THEN 1 ELSE 0 END");
+            return said(no_number(&text, of), with(number));
         }
         if of != ValueKind::Text {
             continue;
         }
-        let text = text_of(expr).map(str::trim);
-        let hint = if let Some(text) = text
-            && beside.is_moment()
-        {
-            match no_moment("", "", text, beside) {
-                None => format!("date_diff('day', DATE '{text}', {})", written(other)),
-                Some(_) => format!("{} {op} INTERVAL '{text}'", written(other)),
+        let hint = match text_of(expr).map(str::trim) {
+            Some(literal) if beside.is_moment() => match no_moment("", "", literal, beside) {
+                None => format!("date_diff('day', DATE '{literal}', {})", written(other)),
+                Some(_) => format!("{} {op} INTERVAL '{literal}'", written(other)),
+            },
+            Some(literal)
+                if beside == ValueKind::Span
+                    && no_moment("", "", literal, ValueKind::Date).is_none() =>
+            {
+                with(format!("DATE '{literal}'"))
             }
-        } else {
-            match text {
-                Some(text)
-                    if beside == ValueKind::Span
-                        && no_moment("", "", text, ValueKind::Date).is_none() =>
-                {
-                    format!("DATE '{text}'")
-                }
-                Some(text) if text.parse::<f64>().is_ok_and(f64::is_finite) => text.to_owned(),
-                Some(_) | None => format!("CAST({x} AS DOUBLE)"),
+            Some(literal) if literal.parse::<f64>().is_ok_and(f64::is_finite) => {
+                with(literal.to_owned())
             }
+            Some(literal) => format!("a number in place of '{literal}'"),
+            None => with(format!("CAST({text} AS DOUBLE)")),
         };
-        return said(no_number(&x, of), hint);
+        return said(no_number(&text, of), hint);
     }
     None
 }

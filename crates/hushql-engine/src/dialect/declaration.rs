@@ -1,6 +1,5 @@
-//! Parsed declarations of owners, and parsed SHOW statements. Anyone may use SHOW statements.
-//!
-//! Names are unresolved and literals untyped; nothing is checked against a catalog yet.
+//! Parsed declarations of owners, and SHOW statements, which anyone may use. Names are unresolved
+//! and literals untyped; nothing is checked against a catalog yet.
 //!
 //! ```text
 //! ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 20  →  SetUnit { table, unit: Column { … } }
@@ -8,7 +7,7 @@
 
 use sqlparser::ast as sql;
 
-use crate::catalog::Replay;
+use crate::catalog::{Replay, TableRules};
 use crate::dialect::amounts_per_query::{FloorClause, PerQueryClause};
 use crate::dialect::literal::Literal;
 use crate::dialect::parameter_clauses::TemplateClause;
@@ -18,8 +17,7 @@ use crate::privacy::{Delta, Epsilon, Rational, Rho};
 /// A statement that only an owner may use.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declaration {
-    /// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format
-    /// [PARTITIONED BY (…)] LOCATION 'path' [OPTIONS (…)]`.
+    /// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format LOCATION 'path' …`.
     CreateTable {
         /// The table's name.
         name: String,
@@ -112,6 +110,16 @@ pub enum Declaration {
         /// The floor. `None` drops it.
         floor: Option<FloorClause>,
     },
+    /// `ALTER TABLE name SET RULES (…) [FOR role]`, or `DROP RULES [FOR role]`: what queries may do
+    /// with its columns.
+    SetRules {
+        /// The table's name.
+        table: String,
+        /// The role that they bind; `None` for everyone.
+        role: Option<String>,
+        /// The rules. `None` drops them.
+        rules: Option<Box<TableRules>>,
+    },
     /// `ALTER TABLE name REFRESH`: the table keeps its present rows until its next declaration.
     Refresh {
         /// The table's name.
@@ -144,7 +152,7 @@ pub enum Declaration {
         /// The column's name.
         column: String,
     },
-    /// `ALTER TABLE name SET PRIVACY SPENT (…) [BY analyst]
+    /// `ALTER TABLE name SET PRIVACY SPENT (…) [UNIT (person) PER MONTH OF (date)] [BY analyst]
     /// [TOGETHER WITH name, …]`: raises what counts as spent on the people of a table, and joins
     /// these names for good. The table need not exist any more.
     SetSpent {
@@ -156,6 +164,8 @@ pub enum Declaration {
         spent: Box<SpentClause>,
         /// Names whose charges count for the same people.
         together: Vec<String>,
+        /// The columns of the person and of the date, if it was spent on months of people.
+        months: Option<(String, String)>,
     },
     /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)]
     /// [REPLAY (…)] [SPENT (…)] [SLICE analyst LIMIT (…) [SPENT (…)]] …`.
@@ -403,6 +413,15 @@ pub enum UnitClause {
         /// Each unit has at most this many rows.
         max_rows: Option<u64>,
     },
+    /// `(column) PER MONTH OF (date) [MAX ROWS n]`.
+    Month {
+        /// The column that identifies the person.
+        person: String,
+        /// The column with the date.
+        date: String,
+        /// Each unit has at most this many rows.
+        max_rows: Option<u64>,
+    },
     /// `VIA (columns) REFERENCES table(columns) [MAX ROWS n]`.
     Via {
         /// The columns that lead to the other table.
@@ -550,6 +569,8 @@ pub enum Show {
     Roles,
     /// `SHOW GRANTS [FOR role]`: who may ask about what. A role sees its own.
     Grants(Option<String>),
+    /// `SHOW RULES`: what queries may do with the columns of tables.
+    Rules,
     /// `SHOW PRIVACY REQUESTS`: requests for more of a budget.
     Requests,
     /// `SHOW PRIVACY STATEMENT FOR name`: what a budget promises, in sentences.

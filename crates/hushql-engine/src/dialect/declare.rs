@@ -19,6 +19,7 @@ use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
 use super::role_statements::role;
+use super::rule_clauses::{for_role, rules};
 use super::script::TokenOffsets;
 use super::slice_clauses::{alteration, analyst, slices};
 use super::template_clauses::create_template;
@@ -212,6 +213,10 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         if take_word(parser, "ABOUT") {
             return Ok(Declaration::SetAbout { table, people: None });
         }
+        if take_word(parser, "RULES") {
+            let role = for_role(parser)?;
+            return Ok(Declaration::SetRules { table, role, rules: None });
+        }
         expect_word(parser, "PRIVACY")?;
         if take_word(parser, "FLOOR") {
             return Ok(Declaration::SetFloor { table, floor: None });
@@ -235,15 +240,24 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     if take_word(parser, "ABOUT") {
         return Ok(Declaration::SetAbout { table, people: Some(about_people(parser)?) });
     }
+    if take_word(parser, "RULES") {
+        let rules = rules(parser)?;
+        let role = rules.role.clone();
+        return Ok(Declaration::SetRules { table, role, rules: Some(Box::new(rules)) });
+    }
     expect_word(parser, "PRIVACY")?;
     if take_word(parser, "SPENT") {
         let spent = Box::new(spent(parser)?);
+        let months = match take_word(parser, "UNIT") {
+            true => Some(months_of(parser)?),
+            false => None,
+        };
         let by = if take_word(parser, "BY") { Some(analyst(parser)?) } else { None };
         let together = match word_then(parser, "TOGETHER", "WITH") {
             true => some_names(parser)?,
             false => Vec::new(),
         };
-        return Ok(Declaration::SetSpent { table, by, spent, together });
+        return Ok(Declaration::SetSpent { table, by, spent, together, months });
     }
     if take_word(parser, "FLOOR") {
         return Ok(Declaration::SetFloor { table, floor: Some(floor(parser)?) });
@@ -283,6 +297,20 @@ fn some_names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
     Ok(names)
 }
 
+/// `(person) PER MONTH OF (date)`: the units for which amounts were spent.
+fn months_of(parser: &mut Parser) -> Result<(String, String), ParserError> {
+    match unit(parser)? {
+        UnitClause::Month { person, date, max_rows: None } => Ok((person, date)),
+        UnitClause::Month { .. }
+        | UnitClause::Row
+        | UnitClause::Column { .. }
+        | UnitClause::Via { .. } => error(
+            parser,
+            "SPENT names its unit only for months: SPENT (epsilon=1) UNIT (patient) PER MONTH OF (visited_at)",
+        ),
+    }
+}
+
 /// The clause after SET PRIVACY UNIT, up to OTHER PEOPLE.
 fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
     if take_word(parser, "ROW") {
@@ -311,6 +339,20 @@ fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
     }
     parser.expect_token(&Token::RParen)?;
     let unique = take_word(parser, "UNIQUE");
+    if take_word(parser, "PER") {
+        if unique {
+            return error(
+                parser,
+                "UNIQUE says that a person has one row in all: with PER MONTH OF, write MAX ROWS 1 for one row a month",
+            );
+        }
+        expect_word(parser, "MONTH")?;
+        expect_word(parser, "OF")?;
+        parser.expect_token(&Token::LParen)?;
+        let date = column_name(parser)?;
+        parser.expect_token(&Token::RParen)?;
+        return Ok(UnitClause::Month { person: column, date, max_rows: max_rows(parser)? });
+    }
     Ok(UnitClause::Column { column, unique, max_rows: max_rows(parser)? })
 }
 
@@ -390,6 +432,7 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
                 false => None,
             };
             let slices = slices(parser)?;
+            no_renewal(parser)?;
             let name = budget;
             let create = Declaration::CreateBudget {
                 name,
@@ -425,6 +468,7 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
             if take_word(parser, "REPLAY") {
                 return Ok(Declaration::SetReplay { name: budget, replay: replay(parser)? });
             }
+            no_renewal(parser)?;
             if !take_word(parser, "LIMIT") {
                 return error(
                     parser,
@@ -445,6 +489,17 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
             Ok(Declaration::DropBudget { name: name(parser)?, if_exists })
         }
     }
+}
+
+/// Refuses RENEW, which no budget has: a clock gives nothing back to the people in the data.
+fn no_renewal(parser: &mut Parser) -> Result<(), ParserError> {
+    if !take_word(parser, "RENEW") {
+        return Ok(());
+    }
+    error(
+        parser,
+        "a budget does not renew: the same rows would be asked about again each month, and what they lost adds up. Where a unit is one month of a person, each new month has a limit of its own: write ALTER TABLE visits SET PRIVACY UNIT (patient) PER MONTH OF (visited_at), and the budget without RENEW",
+    )
 }
 
 /// `(ALL | OWN | OFF)`, which follows REPLAY.

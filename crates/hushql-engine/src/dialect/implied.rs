@@ -110,7 +110,7 @@ impl<'a> Implied<'a> {
             let text = column_name(function);
             match aggregate_call(function.clone()) {
                 Err(message) => {
-                    let hint = "COUNT, SUM, AVG or STDDEV of one expression";
+                    let hint = "one of COUNT, SUM, AVG and STDDEV, of one expression, with two numbers as bounds";
                     ControlFlow::Break(Refusal::new(Reason::Operand, text, message, hint))
                 }
                 Ok((call, arguments, filter)) => {

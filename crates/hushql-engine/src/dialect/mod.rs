@@ -76,6 +76,7 @@ mod request_statements;
 mod role_statements;
 mod rollup_cube;
 mod row_values;
+mod rule_clauses;
 mod script;
 mod size;
 mod slice_clauses;
@@ -131,6 +132,7 @@ pub use parameter_clauses::{ParameterClause, ParameterDomainClause, TemplateClau
 pub use password::Password;
 pub use reference::{WordEntry, word_entries, word_entry};
 pub(crate) use rollup_cube::MOST_SETS;
+pub(crate) use rule_clauses::OTHER_RELEASES;
 pub use script::{ScriptStatement, split};
 pub use size::Size;
 pub(crate) use size::tables;

@@ -244,6 +244,9 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "TEMPLATES") {
         return Ok(Show::Templates);
     }
+    if take_word(parser, "RULES") {
+        return Ok(Show::Rules);
+    }
     if take_word(parser, "GRANTS") {
         let of = if take_word(parser, "FOR") { Some(analyst(parser)?) } else { None };
         return Ok(Show::Grants(of));

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{self as sql, Expr, TableFactor};
 
 use super::called_template::{ArgumentValue, TemplateArgument, TemplateCall};
-use super::literal::literal_of;
+use super::literal::{Literal, literal_of};
 use super::markers::parameter_of;
 use crate::dialect::clauses::{Clauses, folded};
 use crate::dialect::error::DialectError;
@@ -141,13 +141,18 @@ fn no_literal(written: &str) -> Refusal {
     )
 }
 
-/// The literal of an argument. A text may be cast to the type that its parameter has, as drivers
-/// write it.
+/// The literal of an argument. It may be cast to the type that its parameter has, as drivers write
+/// it; what it is then compared with is the domain of the parameter.
 fn argument_value(expr: &Expr) -> Option<ArgumentValue> {
     match expr {
         Expr::Nested(inner) => argument_value(inner),
         Expr::Cast { expr, data_type, array: false, format: None, .. } if is_text(data_type) => {
             argument_value(expr)
+        }
+        // A text that is cast to a number would be another value.
+        Expr::Cast { expr, data_type, array: false, format: None, .. } if is_plain(data_type) => {
+            argument_value(expr)
+                .filter(|value| !matches!(value, ArgumentValue::Literal(Literal::Text(_))))
         }
         Expr::Function(function) => {
             parameter_of(&function.name.to_string()).map(ArgumentValue::Later)
@@ -161,6 +166,24 @@ fn argument_value(expr: &Expr) -> Option<ArgumentValue> {
 fn is_text(data_type: &sql::DataType) -> bool {
     use sql::DataType as T;
     matches!(data_type, T::Varchar(None) | T::Text | T::Date | T::Timestamp(None, _))
+}
+
+/// Whether the values of a type are written without quotes.
+fn is_plain(data_type: &sql::DataType) -> bool {
+    use sql::DataType as T;
+    matches!(
+        data_type,
+        T::Int(None)
+            | T::Integer(None)
+            | T::Int4(None)
+            | T::Int8(None)
+            | T::BigInt(None)
+            | T::Double(_)
+            | T::DoublePrecision
+            | T::Float8
+            | T::Boolean
+            | T::Bool
+    )
 }
 
 #[cfg(test)]
@@ -195,6 +218,11 @@ mod tests {
         assert_eq!(read.arguments[2].name.as_deref(), Some("since"));
         assert!(call("SELECT * FROM m()").unwrap().is_some());
         assert!(call("SELECT * FROM m('2026-01-01'::date, -5)").unwrap().is_some());
+        assert!(
+            call("SELECT * FROM m(30::INTEGER, CAST(-5 AS BIGINT), TRUE::BOOLEAN)")
+                .unwrap()
+                .is_some()
+        );
         assert!(call("SELECT * FROM m").unwrap().is_none());
     }
 

@@ -93,13 +93,25 @@ fn states(vault: &Vault, name: Option<&str>, reader: &str) -> Result<Vec<BudgetS
 fn by_cell(vault: &Vault, states: &[BudgetState], reader: &str) -> Result<Answer, Error> {
     let mut rows: Vec<[String; 5]> = Vec::new();
     for BudgetState { budget, .. } in states {
-        for CellState { column, cell, spent, left } in vault.cells_for(&budget.name, reader)? {
-            let shown = match &cell {
+        let all = vault.cells_for(&budget.name, reader)?;
+        // Months that follow each other with the same amounts are one line.
+        let alike = |one: &CellState, next: &CellState| {
+            let both = one.is_month && next.is_month;
+            both && (one.spent, one.left) == (next.spent, next.left)
+        };
+        for run in all.chunk_by(alike) {
+            let [CellState { column, spent, left, .. }, ..] = run else { continue };
+            let text = |state: &CellState| match &state.cell {
                 Cell::Value(value) => value.clone(),
                 Cell::Other => "(other)".to_owned(),
             };
+            let shown = match run {
+                [one] => text(one),
+                [first, .., last] => format!("{} to {}", text(first), text(last)),
+                [] => continue,
+            };
             let (spent, left) = (spent.neat_up().to_string(), left.neat_down().to_string());
-            rows.push([budget.name.clone(), column, shown, spent, left]);
+            rows.push([budget.name.clone(), column.clone(), shown, spent, left]);
         }
     }
     let column = |at: usize| rows.iter().filter_map(|row| row.get(at)).cloned().collect();

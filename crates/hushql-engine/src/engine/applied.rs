@@ -161,6 +161,7 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
             | Declaration::SetStrict { .. }
             | Declaration::SetAbout { .. }
             | Declaration::SetFloor { .. }
+            | Declaration::SetRules { .. }
             | Declaration::SetDomain { .. }
             | Declaration::SetSpent { .. }
             | Declaration::CreateBudget { .. }

@@ -38,6 +38,7 @@ impl Session {
             let explanation = Explanation::for_release(planned.release(), due.cost(), quotes)
                 .with_stored(&planned.release_tables())
                 .with_cells(&planned.cells_told())
+                .with_rules(&planned.rules())
                 .with_replay(&planned.release().replayed_numbers(), due.request().is_none());
             match planned.proposal() {
                 Some(proposal) => explanation.with_range(&proposal.rule()),

@@ -58,6 +58,7 @@ pub(crate) mod session;
 pub(crate) mod show;
 mod shown_grants;
 mod shown_requests;
+mod shown_rules;
 pub(crate) mod shown_templates;
 pub(crate) mod spending;
 mod text_columns;

@@ -12,7 +12,7 @@
 //! creator, the owner, and the analysts whom they were granted to, as long as these may ask about
 //! the tables from which they come. For all others they do not exist.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use crate::answer::{Accuracy, AccuracyKind, Answer, Head};
-use crate::catalog::{CatalogError, Column, quoted};
+use crate::catalog::{Catalog, CatalogError, Column, quoted};
 use crate::dialect::{Declaration, GrantClause, GrantObjects, QueryStatement, ReleaseTableChange};
 use crate::engine::attempts::Attempts;
 use crate::engine::output::Output;
@@ -46,6 +46,9 @@ pub(super) struct About {
     pub(super) statement: String,
     /// The declared tables from which it comes. It exists for those who may ask about all of them.
     pub(super) from: BTreeSet<String>,
+    /// The numbers of the last declarations of these tables.
+    #[serde(default)]
+    pub(super) since: BTreeMap<String, i64>,
     pub(super) columns: Vec<Column>,
     pub(super) rows: usize,
     pub(super) accuracy: Vec<StoredAccuracy>,
@@ -80,6 +83,28 @@ impl About {
     /// The description of a stored table.
     pub(super) fn of(table: &ReleaseTable) -> Result<Self, Error> {
         serde_json::from_str(&table.about).map_err(|_| Error::Internal)
+    }
+
+    /// The tables from which it comes, each with the number of its last declaration at that time.
+    pub(super) fn origins(&self) -> impl Iterator<Item = (String, i64)> {
+        let number = |name: &String| self.since.get(name).copied().unwrap_or_default();
+        self.from.iter().map(move |name| (name.clone(), number(name)))
+    }
+
+    /// The tables from which it comes that were dropped since. What has such a name now is another
+    /// table.
+    pub(super) fn ended(&self, catalog: &Catalog) -> impl Iterator<Item = String> {
+        let is_dropped = |(name, number): &(String, i64)| catalog.was_dropped_after(name, *number);
+        self.origins().filter(is_dropped).map(|(name, _)| name)
+    }
+
+    /// What is said of tables that were dropped since; empty if none was.
+    fn ended_text(&self, catalog: &Catalog) -> String {
+        let names: Vec<String> = self.ended(catalog).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("made from {}, dropped since", names.join(", ")),
+        }
     }
 
     /// The word for such a table.
@@ -130,14 +155,20 @@ impl Inner {
 
     /// The release tables that this analyst may see, each with a sentence about it.
     pub(crate) fn release_table_texts(&self, reader: &str) -> Result<Vec<(String, String)>, Error> {
-        let tables = self.released_for(reader)?;
+        let (tables, catalog) = (self.released_for(reader)?, self.declared_for(reader)?);
         let text = |table: &ReleaseTable| -> Result<(String, String), Error> {
             let others = table.grants.iter().cloned().collect::<Vec<_>>().join(", ");
             let granted = match table.is_managed_by(reader) && !others.is_empty() {
                 true => format!(", granted to {others}"),
                 false => String::new(),
             };
-            let kind = About::of(table)?.kind();
+            let about = About::of(table)?;
+            let ended = about.ended_text(&catalog);
+            let granted = match ended.is_empty() {
+                true => granted,
+                false => format!("{granted}, {ended}"),
+            };
+            let kind = about.kind();
             let of = &table.creator;
             let text = match self.charge_of(table, reader)? {
                 Some(charge) => format!("{kind} table of {of}, paid by charge {charge}{granted}"),
@@ -206,6 +237,8 @@ impl Inner {
         })?;
         let mut notes = about.notes.clone();
         notes.push(self.stored_by(&table, &about, reader)?);
+        let ended = about.ended_text(&*self.declared_for(reader)?);
+        notes.extend(Some(ended).filter(|ended| !ended.is_empty()));
         let (accuracy, without_bound, remedies) = (about.accuracy(), Vec::new(), Vec::new());
         let head = Head { schema, accuracy, notes, receipt: None, without_bound, remedies };
         Ok(Answer::new(head, rows))
@@ -303,7 +336,7 @@ impl Session {
     fn new_answer(
         &self,
         name: &str,
-        (text, from): (&str, BTreeSet<String>),
+        (text, since): (&str, BTreeMap<String, i64>),
         answer: &Answer,
     ) -> Result<Option<NewAnswer>, Error> {
         let receipt = answer.receipt().ok_or(Error::Internal)?;
@@ -317,7 +350,8 @@ impl Session {
         };
         let about = About {
             statement: text.trim().trim_end_matches(';').trim_end().to_owned(),
-            from,
+            from: since.keys().cloned().collect(),
+            since,
             columns: columns_of(&schema),
             rows: answer.batches().iter().map(RecordBatch::num_rows).sum(),
             accuracy: answer
@@ -348,12 +382,13 @@ impl Session {
     }
 
     /// Refuses a query before its charge if it releases nothing, or if a table cannot have its
-    /// columns. Returns the declared tables from which its answer comes.
+    /// columns. Returns the declared tables from which its answer comes, each with the number of
+    /// its last declaration.
     async fn fits_vault(
         &self,
         query: &QueryStatement,
         clock: &Clock,
-    ) -> Result<BTreeSet<String>, Error> {
+    ) -> Result<BTreeMap<String, i64>, Error> {
         let (session, state, asked) = (self.clone(), self.state(clock), query.clone());
         let runtime = Handle::try_current().ok();
         let planned = clock.aside(move || {

@@ -10,6 +10,7 @@ use arrow::array::{
 use super::accounts;
 use super::shown_grants;
 use super::shown_requests::shown_requests;
+use super::shown_rules;
 use super::summary::summary;
 use super::text_columns::table;
 use crate::answer::Answer;
@@ -101,6 +102,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         }
         Show::Roles => roles(vault, &catalog),
         Show::Grants(of) => shown_grants::grants(inner, of.as_deref(), reader),
+        Show::Rules => shown_rules::rules(&catalog, reader),
         Show::Privacy => privacy(vault, &catalog, reader),
         Show::History => history(vault, &catalog, reader),
         Show::Requests => shown_requests(inner, &catalog, reader),
@@ -154,6 +156,7 @@ fn for_owners(show: &Show) -> Refusal {
         Show::Tables
         | Show::Templates
         | Show::Grants(_)
+        | Show::Rules
         | Show::Privacy
         | Show::Budget(_)
         | Show::Spending { .. }
@@ -212,8 +215,9 @@ fn column_domain(column: &Column) -> String {
 
 fn role(table: &Table, column: &Column) -> String {
     match table.unit() {
+        Some(Unit::Month { date, .. }) if *date == column.name => "month of the unit".to_owned(),
         Some(unit) if !unit.columns().contains(&column.name) => String::new(),
-        Some(Unit::Column { .. }) => "privacy unit".to_owned(),
+        Some(Unit::Column { .. } | Unit::Month { .. }) => "privacy unit".to_owned(),
         Some(Unit::Via(link)) => format!("leads to {}", link.table),
         Some(Unit::Row) | None => String::new(),
     }
@@ -302,6 +306,7 @@ fn existing(declared: Vec<Declared>, catalog: &Catalog, reader: &str) -> Vec<Dec
                 let column = name.strip_prefix(&table.name).and_then(|n| n.strip_prefix('.'));
                 column.is_some_and(|column| table.column(column).is_some())
             }),
+            "rules" => name.strip_prefix("of ").is_some_and(|name| catalog.table(name).is_some()),
             "view" => catalog.view(name).is_some(),
             "template" => catalog.template(name).is_some(),
             "budget" if is_dropped => catalog.budget(name).is_some(),
@@ -333,7 +338,9 @@ fn is_about(change: &str, kind: &str, name: &str) -> bool {
     let object = change.split_once(": ").map_or(change, |(object, _)| object);
     match kind {
         "table" => {
-            object == format!("table {name}") || object.starts_with(&format!("column {name}."))
+            object == format!("table {name}")
+                || object == format!("rules of {name}")
+                || object.starts_with(&format!("column {name}."))
         }
         "budget" => {
             let slice = object.strip_prefix("slice ").and_then(|slice| slice.rsplit_once(" of "));

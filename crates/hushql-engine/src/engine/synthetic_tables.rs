@@ -6,7 +6,7 @@
 //! then rows are read and noise is drawn, then the new rows are stored, then something is shown. A
 //! crash in between leaves a charge and no table.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -85,7 +85,7 @@ impl Session {
         statement: &SyntheticStatement,
         clock: &Clock,
         state: &SessionState,
-    ) -> Result<BTreeSet<String>, Error> {
+    ) -> Result<BTreeMap<String, i64>, Error> {
         let catalog = self.inner.catalog_of(&self.analyst)?;
         let read = views::tables_behind(&statement.query.tree, &catalog);
         let (session, state, statement) = (self.clone(), state.clone(), statement.clone());
@@ -127,6 +127,7 @@ impl Session {
             let explained = |quotes: &[_]| {
                 Explanation::for_synthetic(due.release(), due.most_rows(), due.cost(), quotes)
                     .with_cells(&due.cells_told())
+                    .with_rules(&due.rules())
             };
             match self.quote_rows(&due) {
                 Ok(quotes) => Ok(explained(&quotes)),
@@ -144,7 +145,7 @@ impl Session {
     fn to_store(
         &self,
         name: &str,
-        (text, from): (&str, BTreeSet<String>),
+        (text, since): (&str, BTreeMap<String, i64>),
         made: MadeRows,
     ) -> Result<(Option<NewAnswer>, Answer), Error> {
         let MadeRows { release, rows, made, receipt, is_cut } = made;
@@ -170,7 +171,8 @@ impl Session {
         let codes = release.rows().columns().iter();
         let about = About {
             statement: text.trim().trim_end_matches(';').trim_end().to_owned(),
-            from,
+            from: since.keys().cloned().collect(),
+            since,
             columns: columns_of(&rows.schema()),
             rows: rows.num_rows(),
             accuracy: Vec::new(),

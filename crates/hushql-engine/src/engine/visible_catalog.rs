@@ -9,7 +9,7 @@
 //! SET GRANTS REQUIRED; GRANT SELECT ON visits TO lab      lab: visits      eve: nothing      the owner: everything
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -182,7 +182,7 @@ impl Inner {
     }
 
     /// The declarations that exist for this reader.
-    fn declared_for(&self, reader: &str) -> Result<Arc<Catalog>, Error> {
+    pub(super) fn declared_for(&self, reader: &str) -> Result<Arc<Catalog>, Error> {
         let whole = self.vault.catalog()?;
         Ok(match reader != OWNER && whole.grants().limits(reader) {
             true => self.parts.of(&whole, reader, |view| read_by(&whole, view)),
@@ -197,8 +197,10 @@ impl Inner {
         let is_open = reader == OWNER || !declared.is_part();
         let mut seen = Vec::new();
         for table in released.iter().filter(|table| table.is_seen_by(reader)) {
-            let sees = |name: String| declared.table(&name).is_some();
-            if is_open || About::of(table)?.from.into_iter().all(sees) {
+            let about = About::of(table)?;
+            let sees = |name: &String| declared.table(name).is_some();
+            let is_there = about.ended(&declared).next().is_none() && about.from.iter().all(sees);
+            if is_open || is_there {
                 seen.push(table.clone());
             }
         }
@@ -226,18 +228,25 @@ impl Inner {
     }
 
     /// The declared tables among these names, and those from which the release tables among them
-    /// come.
+    /// come, each with the number of its last declaration.
     pub(crate) fn origins(
         &self,
         names: BTreeSet<String>,
         reader: &str,
-    ) -> Result<BTreeSet<String>, Error> {
-        let released = self.released_for(reader)?;
-        let mut origins = BTreeSet::new();
+    ) -> Result<BTreeMap<String, i64>, Error> {
+        let (released, catalog) = (self.released_for(reader)?, self.declared_for(reader)?);
+        let mut origins = BTreeMap::new();
+        let mut add = |name: String, number: i64| {
+            let known = origins.entry(name).or_insert(number);
+            *known = number.min(*known);
+        };
         for name in names {
             match released.iter().find(|table| table.name == name) {
-                Some(table) => origins.extend(About::of(table)?.from),
-                None => drop(origins.insert(name)),
+                Some(table) => About::of(table)?.origins().for_each(|(name, n)| add(name, n)),
+                None => {
+                    let number = catalog.declared_number(&name);
+                    add(name, number);
+                }
             }
         }
         origins.remove(LEDGER);

@@ -46,6 +46,7 @@ pub(crate) use datafusion::session_state::{columns_of_public, exact_rows, sessio
 pub(crate) use error_columns::at_end;
 pub(crate) use hushql_exec::deadline::Deadline;
 pub(crate) use hushql_exec::encoded_rows::ReadingLimits;
+pub(crate) use hushql_exec::operator::kept_columns::KeptColumns;
 pub(crate) use hushql_exec::operator::look_up::KeptLookUps;
 pub use hushql_exec::operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;

@@ -32,7 +32,7 @@ pub(super) fn budget_text(quote: &BudgetQuote) -> String {
         }
     };
     format!(
-        "{}{}: {symbol} {}{} left → {symbol} {}{} after{}",
+        "{}{}: {symbol} {}{} left → {symbol} {}{} after{}{}",
         quote.budget,
         slice_and_cell(quote),
         left.loss_text(),
@@ -46,7 +46,21 @@ pub(super) fn budget_text(quote: &BudgetQuote) -> String {
             (Some(promise), None) => format!(" (zCDP for {promise})"),
             (None, _) => String::new(),
         },
+        match more_of_the_price(quote) {
+            Some(1) => ", and 1 more question of this price fits".to_owned(),
+            Some(more) => format!(", and {more} more questions of this price fit"),
+            None => String::new(),
+        },
     )
+}
+
+/// How many more questions of the same price to the same cells fit afterwards; `None` where all
+/// cells pay, and where nothing is paid.
+fn more_of_the_price(quote: &BudgetQuote) -> Option<i64> {
+    quote.cell.as_ref()?;
+    let (price, left) = (quote.after.minus(quote.spent), left_after(quote));
+    let of_loss = left.nano.checked_div(price.nano);
+    of_loss.into_iter().chain(left.atto_delta.checked_div(price.atto_delta)).min()
 }
 
 /// What would be left after the charge.

@@ -10,7 +10,7 @@
 
 use crate::analysis::{
     CandidateSource, ContributionBounds, Input, LineScore, Measure, PrivateAggregate, ReleaseKind,
-    Sharing, approximate, of_sums,
+    Sharing, approximate, of_sums, stated_parameters,
 };
 use crate::privacy::{Epsilon, Rational};
 use crate::release::exact_text::grid_text;
@@ -100,7 +100,7 @@ pub(super) fn loosest(
                 limits.per_partition,
                 declared(part)
             ),
-            write: written(measure, mechanized, Some(1), None),
+            write: written(part, measure, mechanized, (Some(1), None)),
             price: ", and cuts what a unit has beyond that",
             chooses: with_own_bound(part, measure, mechanized).map(|(text, _)| text),
         });
@@ -109,7 +109,7 @@ pub(super) fn loosest(
         steps.push(Loosest {
             factor: factor(&ContributionBounds { l0: Some(1), ..limits })?,
             from: format!("a unit's {groups} groups"),
-            write: written(measure, mechanized, None, Some(1)),
+            write: written(part, measure, mechanized, (None, Some(1))),
             price: ", and cuts a unit's further groups",
             chooses: with_own_bound(part, measure, mechanized).map(|(text, _)| text),
         });
@@ -166,16 +166,16 @@ fn declared(part: &PrivateAggregate) -> String {
 
 /// The release as it would be written with further bounds.
 fn written(
+    part: &PrivateAggregate,
     measure: &Measure,
     mechanized: &Mechanized,
-    rows: Option<u64>,
-    groups: Option<u64>,
+    (rows, groups): (Option<u64>, Option<u64>),
 ) -> String {
     if measure.clause.grouping.is_some() {
         let option = if rows.is_some() { "max_rows_contributed" } else { "max_groups_contributed" };
         return format!("{option}=1 in OPTIONS");
     }
-    let mut parameters = measure.clause.parameters.clone();
+    let mut parameters = stated_parameters(part.people_floor(), part.measures(), measure);
     if parameters.epsilon.is_none() && parameters.rho.is_none() {
         let epsilon = mechanized.loss.epsilon().and_then(|e| Epsilon::new(e.clone()).ok());
         parameters.epsilon = epsilon;

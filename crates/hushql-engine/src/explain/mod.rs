@@ -49,6 +49,7 @@ mod loosest;
 mod mostly_noise_text;
 mod noise;
 pub(crate) mod number_text;
+mod rule_lines;
 mod selection_lines;
 mod stored;
 mod synthetic_lines;
@@ -254,7 +255,14 @@ fn unit_text(subject: &UnitScope) -> String {
         Some(column) => {
             let rows =
                 subject.max_rows().map_or("any number".to_owned(), |n| format!("at most {n}"));
-            format!("{column} of {unit_domain} (add/remove one with all its rows, {rows})")
+            match subject.month_of() {
+                None => {
+                    format!("{column} of {unit_domain} (add/remove one with all its rows, {rows})")
+                }
+                Some(date) => format!(
+                    "{column} of {unit_domain} in one month of {date} (add/remove one month of one {column} with all its rows, {rows})"
+                ),
+            }
         }
     }
 }

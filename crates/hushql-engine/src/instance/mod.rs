@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::exec::distributed::{Site, place};
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
-use crate::exec::{KeptLookUps, KeptPublic, SharedVault};
+use crate::exec::{KeptColumns, KeptLookUps, KeptPublic, SharedVault};
 use crate::instance::answer_cache::Repeats;
 use crate::instance::known_parts::KnownParts;
 use crate::instance::known_schemas::KnownSchemas;
@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
     look_ups: Option<Arc<KeptLookUps>>,
+    columns: Option<Arc<KeptColumns>>,
     /// What planning has read from public tables.
     public: Arc<KeptPublic>,
     /// Answers that were replayed as a whole.
@@ -74,6 +75,11 @@ impl Inner {
         if let Some(look_ups) = &look_ups {
             state.config_mut().set_extension(Arc::clone(look_ups));
         }
+        let columns = here.then(|| KeptColumns::within(&state.runtime_env().memory_pool));
+        let columns = columns.flatten().map(Arc::new);
+        if let Some(columns) = &columns {
+            state.config_mut().set_extension(Arc::clone(columns));
+        }
         let public = Arc::<KeptPublic>::default();
         state.config_mut().set_extension(Arc::clone(&public));
         if let Some(site) = site {
@@ -91,6 +97,7 @@ impl Inner {
             resources,
             files,
             look_ups,
+            columns,
             public,
             repeats,
             parts,
@@ -101,6 +108,7 @@ impl Inner {
     /// Forgets what was kept of declared files, and closes them.
     pub(crate) fn forget_kept(&self) {
         self.look_ups.iter().for_each(|look_ups| look_ups.clear());
+        self.columns.iter().for_each(|columns| columns.clear());
         self.public.clear();
     }
 
@@ -143,8 +151,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use arrow::array::AsArray;
+    use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
     use arrow::datatypes::Int64Type;
+    use datafusion::parquet::arrow::ArrowWriter;
 
     use crate::instance::Inner;
     use crate::{Engine, Resources};
@@ -168,6 +177,73 @@ mod tests {
         let cell =
             |i: usize| arrow::util::display::array_value_to_string(row.column(i), 0).unwrap();
         format!("{} {}", cell(0), cell(1))
+    }
+
+    /// Decoded columns are kept while their file stays as it is, and a statement checks it all the
+    /// same. A scan that may skip rows keeps none of them.
+    #[tokio::test]
+    async fn columns_are_kept_from_one_statement_to_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = |from: i64| -> Vec<i64> { (from..from + 500).collect() };
+        let batch = |from: i64| {
+            let columns = [("id", rows(0)), ("age", rows(from))];
+            let columns = columns
+                .map(|(name, values)| (name, Arc::new(Int64Array::from(values)) as ArrayRef, true));
+            RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+        };
+        for format in ["CSV", "PARQUET"] {
+            let path = folder.path().join(format);
+            let write = |from: i64| {
+                let (batch, file) = (batch(from), fs::File::create(&path).unwrap());
+                match format {
+                    "CSV" => arrow::csv::Writer::new(file).write(&batch).unwrap(),
+                    _ => {
+                        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+                        writer.write(&batch).unwrap();
+                        writer.close().unwrap();
+                    }
+                }
+            };
+            write(0);
+            let resources = Resources::default().with_memory(Some(8 << 30));
+            let engine = Engine::builder().resources(resources).in_memory().unwrap();
+            let owner = engine.owner();
+            let unit = "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE";
+            for statement in [
+                format!("CREATE EXTERNAL TABLE t STORED AS {format} LOCATION '{}'", path.display()),
+                unit.to_owned(),
+                "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=900000)".to_owned(),
+                "ALTER PRIVACY BUDGET b SET PER QUERY (default=9000, max=9000)".to_owned(),
+            ] {
+                owner.execute(&statement).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(1_100)).await;
+            let lab = engine.analyst("lab").unwrap();
+            let kept = || engine.inner.columns.as_ref().map_or(0, |columns| columns.len());
+            let sql = "SELECT FRESH COUNT(*) AS n FROM t WHERE age >= 450";
+            let count = async || -> Result<i64, crate::Error> {
+                let answer = lab.query(sql).await?;
+                Ok(answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0))
+            };
+            // A reader of Parquet may leave out rows below 450.
+            let first = if format == "CSV" { 2 } else { 0 };
+            assert_eq!((count().await.unwrap(), kept()), (50, first), "{format}");
+            let all = "SELECT FRESH COUNT(*) AS n, FRESH SUM(CLAMP(age, 0, 999)) AS s FROM t";
+            for _ in 0..2 {
+                let answer = lab.query(all).await.unwrap();
+                let sum = answer.batches()[0].column(1).as_primitive::<Int64Type>().value(0);
+                assert_eq!((sum, kept()), (124_750, 2), "{format}");
+            }
+            assert_eq!((count().await.unwrap(), kept()), (50, 2), "{format}");
+            write(100);
+            assert_eq!(count().await.unwrap_err().code(), Some("HQ028"), "{format}");
+            owner.execute(unit).await.unwrap();
+            assert_eq!(kept(), 0);
+            tokio::time::sleep(Duration::from_millis(1_100)).await;
+            for _ in 0..2 {
+                assert_eq!(count().await.unwrap(), 150, "{format}");
+            }
+        }
     }
 
     /// Links are kept while their files stay as they are, until the next declaration. An engine

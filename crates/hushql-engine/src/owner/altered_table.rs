@@ -3,8 +3,9 @@
 //! In: the catalog that a declaration was checked against, and the change. Out: nothing, or an
 //! error if another declaration came in between.
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Source, Table};
 use crate::error::Error;
+use crate::exec::source as files;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 
@@ -18,4 +19,17 @@ pub(super) fn alter(
     let mut changed = known(catalog, table)?.clone();
     change(&mut changed);
     Ok(inner.vault.alter_tables(catalog, &[changed])?)
+}
+
+/// Whether the file of a table has only grown since it was declared.
+pub(super) fn has_grown(catalog: &Catalog, now: &Table) -> Result<bool, Error> {
+    Ok(match &now.source {
+        Source::File { fingerprint: Some(held), .. } => {
+            files::has_grown(&known(catalog, &now.name)?.source, held)
+        }
+        Source::File { fingerprint: None, .. }
+        | Source::Postgres { .. }
+        | Source::Registered
+        | Source::Released { .. } => false,
+    })
 }

@@ -213,6 +213,10 @@ pub(crate) fn partition_statement(
     let (name, column) = (quoted(budget), quoted(&partition.column));
     let statement = format!("ALTER PRIVACY BUDGET {name} PARTITION BY {column}");
     let root = catalog.root(&catalog.budget(budget)?.table).map(|(root, _)| root);
+    // Months are the cells of every budget.
+    if root.and_then(Table::unit).is_some_and(|unit| unit.month().is_some()) {
+        return None;
+    }
     let is_whole = root
         .is_some_and(|root| root.name == partition.table && cells(root, &partition.column).is_ok());
     Some(if is_whole { Ok(statement) } else { Err(statement) })

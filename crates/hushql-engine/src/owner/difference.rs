@@ -22,7 +22,7 @@ use crate::owner::declaration_script::{
     amount, budget_statement, created, per_query, table_statements,
 };
 use crate::owner::dump::{spending_statements, tables_in_order, views_in_order};
-use crate::owner::{grants, privacy_floors, roles};
+use crate::owner::{grants, privacy_floors, roles, rules_of_tables};
 use crate::privacy::{Cost, Tally};
 use crate::views::statement as view_statement;
 
@@ -33,7 +33,7 @@ pub(crate) struct Difference {
     pub(crate) statements: Vec<String>,
     /// Roles to create, whose statements the script has.
     pub(crate) new_roles: BTreeSet<String>,
-    /// Grants to give, once the roles exist.
+    /// Grants to give, and rules of roles, once the roles exist.
     pub(crate) grants: Vec<String>,
     /// What only the vault has.
     pub(crate) only_here: Vec<String>,
@@ -80,7 +80,7 @@ pub(crate) fn difference(script: &Inner, here: &Inner) -> Result<Difference, Err
     let beside = |all: &[String], others: &[String]| {
         all.iter().filter(|one| !others.contains(one)).cloned().collect::<Vec<String>>()
     };
-    found.grants = beside(&given[0], &given[1]);
+    found.grants.extend(beside(&given[0], &given[1]));
     found.only_here = only_here(&wanted, &present);
     found.only_here.extend(beside(&given[1], &given[0]));
     Ok(found)
@@ -97,7 +97,7 @@ impl Difference {
                 None => names.len() == 1 && is_nothing(spent),
             };
             if !is_covered {
-                self.statements.extend(spending_statements(names, spent));
+                self.statements.extend(spending_statements(&wanted.catalog, names, spent));
             }
         }
     }
@@ -113,6 +113,7 @@ impl Difference {
             self.statements.extend(table_statements(table, others));
             self.statements.extend(about(wanted).map(|people| set_about(Some(people))));
             self.floor(&table.name, wanted, present);
+            self.rules(&table.name, wanted, present);
             return;
         };
         if created(table) != created(known) {
@@ -132,6 +133,7 @@ impl Difference {
                     self.statements.push(set_about(about(wanted)));
                 }
                 self.floor(&table.name, wanted, present);
+                self.rules(&table.name, wanted, present);
                 return;
             }
         }
@@ -164,6 +166,17 @@ impl Difference {
             self.statements.push(set_about(about(wanted)));
         }
         self.floor(&table.name, wanted, present);
+        self.rules(&table.name, wanted, present);
+    }
+
+    /// The rules of a table. Those for roles come when the roles exist.
+    fn rules(&mut self, table: &str, wanted: &Catalog, present: &Catalog) {
+        for (of_role, statement) in rules_of_tables::difference(table, wanted, present) {
+            match of_role {
+                true => self.grants.push(statement),
+                false => self.statements.push(statement),
+            }
+        }
     }
 
     /// The floor of people of a table.

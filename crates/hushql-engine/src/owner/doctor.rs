@@ -26,7 +26,7 @@ use crate::owner::declaration_script::{created, declarable};
 use crate::owner::reload;
 use crate::owner::suggest::names_key_of;
 use crate::owner::units::leads_as;
-use crate::owner::{grants, privacy_floors};
+use crate::owner::{grants, privacy_floors, rules_of_tables};
 use crate::sql_type::sql_type_of;
 
 /// A problem that the owner should fix.
@@ -59,6 +59,9 @@ pub(crate) fn examine(inner: &Inner) -> Result<Vec<Finding>, Error> {
                 "it has a floor of people and no privacy unit, so that the floor binds nobody";
             let remedy = privacy_floors::statement(&table.name, None);
             findings.add(&table.name, finding, &remedy);
+        }
+        for [finding, remedy] in rules_of_tables::findings(&catalog, table) {
+            findings.add(&table.name, &finding, &remedy);
         }
         file(&mut findings, inner, table);
         links(&mut findings, &catalog, table);

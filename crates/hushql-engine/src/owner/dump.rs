@@ -28,7 +28,7 @@ use crate::ledger::{Inventory, Role, Spending};
 use crate::owner::declaration_script::{
     budget_statement, partition_statement, spent_clause, table_statements,
 };
-use crate::owner::{grants, privacy_floors, roles, twins};
+use crate::owner::{grants, privacy_floors, roles, rules_of_tables, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
@@ -53,7 +53,7 @@ pub(crate) fn dump(
         );
     }
     for (names, spent) in &people {
-        for statement in spending_statements(names, spent) {
+        for statement in spending_statements(&catalog, names, spent) {
             script.statement(&statement);
         }
     }
@@ -98,6 +98,11 @@ pub(crate) fn dump(
         let is_limited = catalog.grants().is_templates_only(&role.name);
         script.statement(&roles::statement(role, with_verifiers, is_limited));
     }
+    for table in catalog.tables() {
+        for statement in rules_of_tables::statements(&catalog, table, true) {
+            script.statement(&statement);
+        }
+    }
     let is_valid = |name: &str| !invalid.contains(name);
     for statement in grants::statements(&catalog, is_valid) {
         script.statement(&statement);
@@ -118,16 +123,26 @@ pub(crate) fn dump(
 }
 
 /// The statements that declare what was spent on people, under these names.
-pub(super) fn spending_statements(names: &BTreeSet<String>, spent: &Spending) -> Vec<String> {
+pub(super) fn spending_statements(
+    catalog: &Catalog,
+    names: &BTreeSet<String>,
+    spent: &Spending,
+) -> Vec<String> {
     let mut statements = Vec::new();
     let mut others = names.iter();
     let Some(first) = others.next() else { return statements };
+    // What was charged for months of people is so in the other vault, too.
+    let months = catalog.month_names().find(|(name, ..)| *name == first.as_str());
+    let months = months.map_or_else(String::new, |(_, person, date)| {
+        format!(" UNIT ({}) PER MONTH OF ({})", quoted(person), quoted(date))
+    });
     let others: Vec<String> = others.map(|name| quoted(name)).collect();
     // Each slice comes before the whole, so that the whole adds only what no slice spent.
     for (by, spent) in &spent.by {
         if let Some(spent) = spent_clause(*spent) {
             let (first, by) = (quoted(first), quoted_analyst(by));
-            statements.push(format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
+            statements
+                .push(format!("ALTER TABLE {first} SET PRIVACY SPENT {spent}{months} BY {by}"));
         }
     }
     // SPENT in a budget's own statement would come too late if that statement, or one that it
@@ -141,7 +156,8 @@ pub(super) fn spending_statements(names: &BTreeSet<String>, spent: &Spending) ->
         [] => String::new(),
         _ => format!(" TOGETHER WITH {}", others.join(", ")),
     };
-    statements.push(format!("ALTER TABLE {} SET PRIVACY SPENT {spent}{together}", quoted(first)));
+    let first = quoted(first);
+    statements.push(format!("ALTER TABLE {first} SET PRIVACY SPENT {spent}{months}{together}"));
     statements
 }
 
@@ -162,8 +178,19 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
             let name = quoted(&table.name);
             script.statement(&format!("ALTER TABLE {name} SET ABOUT {people} PEOPLE"));
         }
-        if let Some(floor) = catalog.table_floor(&table.name).filter(|_| table.unit().is_some()) {
-            script.statement(&privacy_floors::statement(&table.name, Some(floor)));
+        if let Some(floor) = catalog.table_floor(&table.name) {
+            let floor = privacy_floors::statement(&table.name, Some(floor));
+            match table.unit() {
+                Some(_) => script.statement(&floor),
+                // A floor is kept for the next unit, and cannot be declared without one.
+                None => script.comment(&format!(
+                    "The table {} is about nobody now. Once it has a privacy unit: {floor};",
+                    table.name
+                )),
+            }
+        }
+        for statement in rules_of_tables::statements(catalog, table, false) {
+            script.statement(&statement);
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Carries out the owner's declarations of tables, units, domains and budgets, and writes them into
-//! the vault.
+//! Carries out the owner's declarations of tables, units, domains and budgets, and stores them.
 //!
-//! In: a [`Declaration`] from an owner's session. Out: one sentence. This module checks the
-//! assumptions of the analysis against the column types, and every plan enforces them again. It
-//! also verifies MAX ROWS and UNIQUE once on the file itself, so that the owner learns at once if a
-//! declaration would drop rows.
+//! In: a [`Declaration`] from an owner's session. Out: one sentence. The assumptions of the
+//! analysis are checked against the column types, and every plan enforces them again. MAX ROWS and
+//! UNIQUE are verified once on the file itself, so that the owner learns if a declaration would
+//! drop rows.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -19,7 +18,7 @@ use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
 use crate::instance::Inner;
 use crate::instance::table_names::known;
-use crate::owner::altered_table::alter;
+use crate::owner::altered_table::{alter, has_grown};
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::conversions::file_format;
 use crate::owner::declared_columns::column_of;
@@ -42,6 +41,7 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod grants;
+mod months;
 mod privacy_floors;
 pub(crate) mod privacy_statement;
 mod promise;
@@ -50,6 +50,7 @@ mod reload;
 mod remarks;
 pub(crate) mod report_page;
 pub(crate) mod roles;
+mod rules_of_tables;
 mod slices;
 mod strict;
 pub(crate) mod suggest;
@@ -167,8 +168,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
     }
 }
 
-/// Verifies a unit on the present files of its table, and writes it. Returns what was done, and
-/// what was read otherwise or not at all.
+/// Verifies a unit on its table's present files, and writes it. Returns what was done and misread.
 async fn verify_unit(
     inner: &Inner,
     table: &str,
@@ -238,8 +238,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             }
             units::nothing_leads_through(catalog, name)?;
             known(catalog, name)?;
-            inner.vault.drop_table(name)?;
-            Ok(format!("table {name} is dropped; its charges remain"))
+            let (ended, told) = template_declarations::ended_with(inner, catalog, name);
+            inner.vault.drop_table_with(name, &ended)?;
+            Ok(format!("table {name} is dropped; its charges remain{told}"))
         }
         Declaration::CreateView { name, columns, query, taken } => {
             view_declarations::create(inner, name, columns, query, *taken)
@@ -265,6 +266,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         Declaration::SetFloor { table, floor } => {
             privacy_floors::set(inner, catalog, table, floor.as_ref())
         }
+        Declaration::SetRules { table, role, rules } => {
+            rules_of_tables::set(inner, catalog, table, role.as_deref(), rules.as_deref())
+        }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
             alter(inner, catalog, table, |entry| without_unit(entry, Privacy::Undeclared))?;
@@ -283,8 +287,11 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             })?;
             Ok(format!("column {table}.{column} has no domain"))
         }
-        Declaration::SetSpent { table, by, spent, together } => {
-            let spent = inner.vault.set_spent(table, by.as_deref(), spent_of(spent)?, together)?;
+        Declaration::SetSpent { table, by, spent, together, months } => {
+            let (spent, by_whom) = (spent_of(spent)?, by.as_deref());
+            let months = months.as_ref().map(|(person, date)| (person.as_str(), date.as_str()));
+            let vault = &inner.vault;
+            let spent = vault.set_spent_of(table, by_whom, spent, together, months)?;
             let people: Vec<&str> =
                 std::iter::once(table).chain(together).map(String::as_str).collect();
             let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
@@ -417,6 +424,7 @@ fn set_unit(
     let shown = match &unit {
         Unit::Row => "its unit is the row".to_owned(),
         Unit::Column { column, .. } => format!("its unit is {column}"),
+        Unit::Month { person, date, .. } => format!("its unit is {person} in one month of {date}"),
         Unit::Via(link) => {
             let unit_domain = catalog.unit_domain(&link.table).unwrap_or(&link.table);
             format!("its unit is that of {unit_domain}, reached through {}", link.table)
@@ -441,13 +449,15 @@ fn keep_unit(
     if let Source::File { fingerprint, .. } = &mut table.source {
         *fingerprint = found.map(|found| units::read_alike(found, fingerprint.as_ref()));
     }
+    let has_grown = has_grown(catalog, &table)?;
+    let grown = has_grown.then_some(entry.name.as_str());
     let mut changed = vec![table];
     if let Some((target, fingerprint)) = of_target {
         let mut target = known(catalog, &target)?.clone();
         pin(&mut target, Some(fingerprint));
         changed.push(target);
     }
-    Ok(inner.vault.alter_tables(catalog, &changed)?)
+    Ok(inner.vault.alter_grown(catalog, &changed, grown)?)
 }
 
 /// Removes the unit of a table. Its file may change from then on.
@@ -466,8 +476,7 @@ fn pin(table: &mut Table, pinned: Option<Fingerprint>) {
     }
 }
 
-/// Makes a table public. Its file may change from then on, unless it is pinned because its records
-/// go over several lines.
+/// Makes a table public. Its file may change, unless it is pinned for records over several lines.
 fn set_public(
     inner: &Inner,
     catalog: &Catalog,
@@ -488,8 +497,7 @@ fn public(table: &Table) -> Table {
     Table { privacy: Privacy::Public, ..table.clone() }
 }
 
-/// Takes the present rows of a table as the declared ones. The unit of a single file is verified on
-/// them, as when it was declared.
+/// Takes the present rows of a table as the declared ones, and verifies the unit of a single file.
 async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     let told = refresh_rows(inner, table).await?;
     Ok(format!(
@@ -571,8 +579,7 @@ fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error
     })
 }
 
-/// The amount that a clause writes, in whole units of the ledger, as the owner of a limit writes
-/// it.
+/// The amount that a clause writes, in whole units of the ledger.
 pub(crate) fn requested_amount(add: &LimitClause) -> Result<Spend, Error> {
     Ok(limit_of(add, &Accountant::Sums)?.limit)
 }

@@ -16,6 +16,7 @@ use crate::catalog::{Catalog, CatalogError, Privacy, Table, Unit};
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::ledger::{BudgetState, OWNER};
+use crate::owner::months;
 use crate::owner::promise::{Promise, probability_up, promise};
 use crate::privacy::Rational;
 use crate::privacy::posterior::{percent_up, posterior_but, replacement_loss};
@@ -66,13 +67,22 @@ pub(crate) fn statement(
         return Ok(PrivacyStatement { state, most, protected: why, sentences, is_promised: false });
     }
     let is_row = matches!(table.unit(), Some(Unit::Row));
+    let is_month = table.unit().is_some_and(|unit| unit.month().is_some());
     let protected = protected(&catalog, &state);
     let mut sentences = vec![("protected", protected.clone())];
     sentences.push(("protected", "What is protected is whether these rows are in the data at all, and everything that they say.".to_owned()));
     sentences.push(("from whom", "From everyone who gets answers: all analysts, also together and over all time, and everyone to whom they pass answers on. They may know every row of everyone else, the program and all declarations, and may compute as long as they like.".to_owned()));
-    sentences.push(("at most", at_most(&state, &most)));
+    match is_month {
+        false => sentences.push(("at most", at_most(&state, &most))),
+        true => sentences.extend(months::at_most(&state, &most, counted)),
+    }
     sentences.push(("spent so far", spent_so_far(&state, &spent, reader)));
-    sentences.extend(PRIORS.map(|prior| ("conclusion", conclusion(prior, &most, is_row))));
+    let who = match (is_row, is_month) {
+        (true, _) => "a row",
+        (false, false) => "a person",
+        (false, true) => "a person in a month",
+    };
+    sentences.extend(PRIORS.map(|prior| ("conclusion", conclusion(prior, &most, who))));
     sentences.extend(not_covered(&catalog, &state, reader).map(|text| ("not covered", text)));
     Ok(PrivacyStatement { state, most, protected, sentences, is_promised: true })
 }
@@ -98,6 +108,11 @@ fn protected(catalog: &Catalog, state: &BudgetState) -> String {
     let unit = catalog.table(&domain).and_then(|table| table.unit());
     let column = match unit {
         Some(Unit::Column { column, .. }) => Some(column.clone()),
+        Some(Unit::Month { person, date, .. }) => {
+            return format!(
+                "One person in one month is protected: all rows of {domain} with one value of {person} and with a {date} in one month. Rows without a {date}, or before 1970 or after 2049, are counted together, apart from the months."
+            );
+        }
         Some(Unit::Row | Unit::Via(_)) | None => None,
     };
     let mut linked: Vec<&str> = Vec::new();
@@ -147,7 +162,7 @@ fn spent_so_far(state: &BudgetState, spent: &Promise, reader: &str) -> String {
 }
 
 /// What an observer with this prior, in percent, can at best believe after all answers.
-fn conclusion(prior: u8, most: &Promise, is_row: bool) -> String {
+fn conclusion(prior: u8, most: &Promise, who: &str) -> String {
     let belief = |epsilon: &Rational, delta: &Rational| {
         let prior = Rational::new(prior.into(), 100.into());
         posterior_but(&prior, epsilon, delta).map_or_else(
@@ -164,7 +179,6 @@ fn conclusion(prior: u8, most: &Promise, is_row: bool) -> String {
         )
     };
     let (twice, delta) = replacement_loss(&most.epsilon, &most.delta);
-    let who = if is_row { "a row" } else { "a person" };
     format!(
         "Whoever believes with {prior} % that {who} is in the data believes it after all answers with {}. Whoever believes with {prior} % that the data say one thing of {who}, and not another, believes it afterwards with {}.",
         belief(&most.epsilon, &most.delta),
@@ -180,11 +194,15 @@ fn not_covered<'a>(
 ) -> impl Iterator<Item = String> + use<'a> {
     let domain = catalog.unit_domain_of(&state.budget);
     let is_row = catalog.table(domain).is_some_and(|table| matches!(table.unit(), Some(Unit::Row)));
-    let several = match is_row {
-        true => {
+    let is_month = catalog.table(domain).and_then(Table::unit).is_some_and(|u| u.month().is_some());
+    let several = match (is_row, is_month) {
+        (true, _) => {
             "A person who has several rows: each of them is protected by itself, so that all together are protected less."
         }
-        false => {
+        (false, true) => {
+            "A person who has rows in several months: each month is protected by itself, and all together less, as it is said above."
+        }
+        (false, false) => {
             "A person who appears under several names or numbers counts as several people, and is protected less."
         }
     };

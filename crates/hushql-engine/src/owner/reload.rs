@@ -10,7 +10,7 @@
 use std::sync::PoisonError;
 
 use crate::catalog::cell::Partition;
-use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
+use crate::catalog::{Budget, Catalog, Privacy, Source, Table, Unit, quoted};
 use crate::dialect::UnitClause;
 use crate::error::Error;
 use crate::instance::Inner;
@@ -22,6 +22,9 @@ pub(super) fn clause(unit: &Unit) -> UnitClause {
         Unit::Row => UnitClause::Row,
         Unit::Column { column, max_rows, unique } => {
             UnitClause::Column { column: column.clone(), unique: *unique, max_rows: *max_rows }
+        }
+        Unit::Month { person, date, max_rows } => {
+            UnitClause::Month { person: person.clone(), date: date.clone(), max_rows: *max_rows }
         }
         Unit::Via(link) => UnitClause::Via {
             columns: link.columns.clone(),
@@ -82,15 +85,28 @@ pub(super) fn told(before: &Catalog, after: &Catalog, table: &str) -> String {
         "replays of answers to its earlier rows, because the next ones are about other rows"
             .to_owned(),
     ];
+    let are_months = |budget: &Budget| {
+        let cells = after.cells_of(after.unit_domain_of(budget));
+        cells.is_some_and(|cells| cells.are_months)
+    };
+    let mut months_go_on = false;
     for budget in after.budgets() {
         let since = |catalog: &Catalog| catalog.partition(&budget.name).map(|p| p.since);
         if let Some(Partition { column, since: entry, .. }) = after.partition(&budget.name)
             && since(before) != since(after)
         {
+            let why = match are_months(budget) {
+                true => {
+                    "rows of the earlier file are not all unchanged at the beginning of this one"
+                }
+                false => "people may have moved",
+            };
             ended.push(format!(
-                "the cells of budget {} by {column}, because people may have moved: what was charged to one cell up to entry {entry} counts for all",
+                "the cells of budget {} by {column}, because {why}: what was charged to one cell up to entry {entry} counts for all",
                 budget.name
             ));
+        } else if are_months(budget) && after.unit_domain_of(budget) == table {
+            months_go_on = true;
         }
     }
     let leading: Vec<String> = after
@@ -101,8 +117,14 @@ pub(super) fn told(before: &Catalog, after: &Catalog, table: &str) -> String {
         [] => String::new(),
         _ => format!("; next, for the tables that lead to it: {}", leading.join("; ")),
     };
+    let months = match months_go_on {
+        true => {
+            " Its earlier rows are unchanged, so each month keeps what was charged to it, and no other."
+        }
+        false => "",
+    };
     format!(
-        "table {table} is reloaded: its files are verified again; its unit, domains, budgets and charges stay. Ended: {}{next}",
+        "table {table} is reloaded: its files are verified again; its unit, domains, budgets and charges stay.{months} Ended: {}{next}",
         ended.join("; ")
     )
 }

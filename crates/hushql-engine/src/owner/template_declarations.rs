@@ -3,11 +3,17 @@
 //! In: `CREATE TEMPLATE` and `DROP TEMPLATE` from an owner's session, which has planned the query
 //! with values of the domains. Out: one sentence.
 
-use crate::catalog::{CatalogError, Template};
-use crate::dialect::{Taken, TemplateClause};
+use std::collections::BTreeSet;
+
+use sqlparser::ast::Query;
+
+use crate::bind::names::tables_named;
+use crate::catalog::{Catalog, CatalogError, Granted, ParameterDomain, Template};
+use crate::dialect::{Taken, TemplateClause, parse_template, view_query};
 use crate::error::Error;
 use crate::instance::Inner;
-use crate::templates::{declared, sample_call};
+use crate::templates::{declared, sample_call, trials};
+use crate::views;
 
 /// The template to store. `None` if one of the name exists and stays.
 ///
@@ -56,6 +62,60 @@ pub(super) fn create(
         false => "everyone may call it, as long as grants are not required".to_owned(),
     };
     Ok(format!("template {name} is called as {call}; {who}"))
+}
+
+/// The grants of EXECUTE that end with a table or view, and what is said of them: those on the
+/// templates that read it. Another one of its name is another question, which the owner did not
+/// grant.
+pub(super) fn ended_with(inner: &Inner, catalog: &Catalog, name: &str) -> (Vec<Granted>, String) {
+    let (mut ended, mut told) = (Vec::new(), Vec::new());
+    for template in catalog.templates().filter(|one| may_read(inner, catalog, one, name)) {
+        let granted = Granted::Template(template.name.clone());
+        let of = catalog.grants().given().filter(|(_, one)| *one == granted);
+        let roles: Vec<String> = of.map(|(role, _)| role.clone()).collect();
+        if !roles.is_empty() {
+            told.push(format!("{} ({})", template.name, roles.join(", ")));
+            ended.push(granted);
+        }
+    }
+    let said = match told.is_empty() {
+        true => String::new(),
+        false => format!("; EXECUTE on templates that read it ended: {}", told.join(", ")),
+    };
+    (ended, said)
+}
+
+/// Whether a template reads a table or view, itself or through views; true where this is not known.
+fn may_read(inner: &Inner, catalog: &Catalog, template: &Template, name: &str) -> bool {
+    let refers = |domain: &ParameterDomain| match domain {
+        ParameterDomain::References { table, .. } => table == name,
+        ParameterDomain::In(_) | ParameterDomain::Between { .. } => false,
+    };
+    if template.parameters.iter().filter_map(|one| one.domain.as_ref()).any(refers) {
+        return true;
+    }
+    let literals = trials(template).into_iter().next().unwrap_or_default();
+    let body = parse_template(&template.body, &inner.resources.statement, &literals);
+    let Ok(body) = body else { return true };
+    let Some(behind) = views::tables_behind(&body.tree, catalog) else { return true };
+    // The clauses of releases name tables, too.
+    let clauses = || body.releases.iter().any(|release| release.text.contains(name));
+    behind.contains(name) || views_of(&body.tree, catalog).contains(name) || clauses()
+}
+
+/// The views that a query reads, directly or through others.
+fn views_of(query: &Query, catalog: &Catalog) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut next = tables_named(query);
+    while let Some(name) = next.pop() {
+        if let Some(view) = catalog.view(&name)
+            && found.insert(name)
+            && let Ok((query, _)) = view_query(&view.query)
+        {
+            next.extend(tables_named(&query));
+        }
+    }
+    found
 }
 
 pub(super) fn drop(inner: &Inner, name: &str, if_exists: bool) -> Result<String, Error> {

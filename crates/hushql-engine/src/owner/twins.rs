@@ -43,7 +43,7 @@ pub(super) fn may_be_private(
     other_people: &[String],
 ) -> Result<(), Error> {
     let unit_domain = match unit {
-        Unit::Row | Unit::Column { .. } => Some(table.name.as_str()),
+        Unit::Row | Unit::Column { .. } | Unit::Month { .. } => Some(table.name.as_str()),
         Unit::Via(link) => catalog.unit_domain(&link.table),
     };
     let mut counted_twice = Vec::new();

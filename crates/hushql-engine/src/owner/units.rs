@@ -28,7 +28,7 @@ use crate::dialect::UnitClause;
 use crate::error::Error;
 use crate::exec::exact_rows;
 use crate::exec::source::{self as files, OpenFiles, hashes_content, may_change};
-use crate::functions::{counts_as_whole, widens};
+use crate::functions::{counts_as_whole, has_months, month_unit, widens};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::declared_columns::{column_of, data_type};
@@ -45,6 +45,12 @@ pub(super) fn checked(
         UnitClause::Column { column, unique, max_rows } => {
             comparable(table, column)?;
             Unit::Column { column: column.clone(), max_rows: *max_rows, unique: *unique }
+        }
+        UnitClause::Month { person, date, max_rows } => {
+            comparable(table, person)?;
+            has_months_of(table, date)?;
+            let (person, date) = (person.clone(), date.clone());
+            Unit::Month { person, date, max_rows: *max_rows }
         }
         UnitClause::Via { columns, table: to, references, max_rows } => {
             linked(catalog, table, columns, to, references)?;
@@ -78,7 +84,7 @@ pub(super) fn retyped(
     let mut types = Vec::new();
     match clause {
         UnitClause::Row => {}
-        UnitClause::Column { column, .. } => {
+        UnitClause::Column { column, .. } | UnitClause::Month { person: column, .. } => {
             let is = data_type(column_of(table, column)?)?;
             if counts_as_whole(&is, &DataType::Int64) {
                 types.push((column, DataType::Int64));
@@ -139,6 +145,12 @@ fn linked(
     let root = catalog.root(to).map(|(root, _)| root);
     let named = root.filter(|root| matches!(root.unit(), Some(Unit::Column { .. })));
     let Some(root) = named else {
+        if let Some((person, date)) = root.and_then(|root| root.unit()?.month()) {
+            return Err(Error::catalog(format!(
+                "a unit of {to} is one month of {date} of {person}, and a link leads to a person and to no month: declare the unit of {} by columns of its own",
+                table.name
+            )));
+        }
         return Err(Error::catalog(format!(
             "{to} does not lead to a column that identifies a person: write ALTER TABLE {} SET PRIVACY UNIT (column) first",
             quoted(to)
@@ -213,11 +225,33 @@ fn comparable(table: &Table, column: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses months of a column without dates, and of rows that may change unnoticed.
+fn has_months_of(table: &Table, date: &str) -> Result<(), Error> {
+    let data_type = data_type(column_of(table, date)?)?;
+    if !has_months(&data_type) {
+        return Err(Error::catalog(format!(
+            "the month of a row is that of a DATE or TIMESTAMP, not of {date} of type {}",
+            sql_type(&data_type)
+        )));
+    }
+    match &table.source {
+        Source::File { .. } => Ok(()),
+        Source::Postgres { .. } | Source::Registered | Source::Released { .. } => {
+            Err(Error::catalog(format!(
+                "the rows of {} are not in files, so that nothing tells when one of them moves to another month: copy them into a file, and write CREATE EXTERNAL TABLE … STORED AS PARQUET LOCATION '…'",
+                table.name
+            )))
+        }
+    }
+}
+
 /// Refuses to change the unit domain of tables that lead through this one.
 fn keeps_links(catalog: &Catalog, table: &Table, unit: &Unit) -> Result<(), Error> {
     let unit_domain = match unit {
         Unit::Row => None,
         Unit::Column { .. } => Some(table.name.as_str()),
+        // A link leads to a person, and not to one of their months.
+        Unit::Month { .. } => None,
         Unit::Via(link) => catalog.unit_domain(&link.table),
     };
     match catalog
@@ -358,6 +392,10 @@ fn with_person(
         at = (target, next);
     }
     let person = at.1.column().map(|column| qualified(&at.0.name, column));
+    let person = match at.1.month() {
+        Some((_, date)) => person.map(|person| month_unit(person, qualified(&at.0.name, date))),
+        None => person,
+    };
     let person = person.ok_or_else(|| Error::catalog("the chain does not identify a person"))?;
     Ok((rows, person))
 }
@@ -494,7 +532,7 @@ pub(super) fn fingerprint(
         return Ok(held.clone());
     }
     let is_target = catalog.referring(&table.name).next().is_some();
-    let is_partitioned = catalog.is_partitioned(&table.name);
+    let is_partitioned = catalog.is_partitioned(&table.name) || unit.month().is_some();
     if unit.is_bounded() || is_target || is_partitioned || hashes_content(options) {
         return open.fingerprint(&table.source).map(Some);
     }

@@ -13,6 +13,7 @@ use crate::catalog::{CatalogError, View};
 use crate::dialect::Taken;
 use crate::error::Error;
 use crate::instance::Inner;
+use crate::owner::template_declarations::ended_with;
 use crate::views::describe;
 
 pub(super) fn create(
@@ -54,6 +55,7 @@ pub(super) fn drop(inner: &Inner, name: &str, if_exists: bool) -> Result<String,
     if if_exists && catalog.view(name).is_none() && catalog.table(name).is_none() {
         return Ok(format!("there is no view {name}"));
     }
-    inner.vault.drop_view(name)?;
-    Ok(format!("view {name} is dropped; the tables that it read do not change"))
+    let (ended, told) = ended_with(inner, &catalog, name);
+    inner.vault.drop_view_with(name, &ended)?;
+    Ok(format!("view {name} is dropped; the tables that it read do not change{told}"))
 }

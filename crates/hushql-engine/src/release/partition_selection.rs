@@ -16,6 +16,8 @@ pub struct PartitionSelection {
     pub(super) least: u64,
     /// The owner's floor: the fewest people of a group that may be shown; 1 without one.
     pub(super) floor: u64,
+    /// The least noisy number that the β of every floor allows.
+    pub(super) by_beta: u64,
     pub(super) groups: u64,
     pub(super) epsilon: Option<Epsilon>,
     pub(super) delta: Delta,
@@ -61,9 +63,9 @@ impl PartitionSelection {
     /// # Guarantee
     /// Never below τ, nor below what the query asks for. Under a floor, numbers of units are
     /// compared, and a partition of fewer units than the floor comes out with a probability of at
-    /// most the threshold's δ; see [`above_floor`].
+    /// most the threshold's δ, see [`above_floor`], and of at most the β of the floor.
     pub fn at_least(&self) -> u64 {
-        above_floor(self.threshold, self.floor).max(self.least)
+        above_floor(self.threshold, self.floor).max(self.by_beta).max(self.least)
     }
 
     /// C: the number of partitions in which a unit is counted.

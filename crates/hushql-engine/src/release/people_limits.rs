@@ -52,23 +52,40 @@ pub(super) fn people_limits(
     mechanisms: &[Mechanized],
 ) -> Result<Vec<PeopleLimit>, Refusal> {
     let Some(floor) = part.people_floor() else { return Ok(Vec::new()) };
-    let limit = |PeopleCount { measure, of }: &PeopleCount| {
+    let limit = |PeopleCount { measure, of, .. }: &PeopleCount| {
         let text = part.measures().get(*measure).map_or("GROUP BY", |m| m.clause.text.as_str());
         let one = mechanisms.get(*measure).ok_or_else(|| no_mechanism(text))?;
         let noise = people_noise(&one.mechanism).ok_or_else(|| no_mechanism(text))?;
-        let mut highest: Option<(u64, &FloorOf)> = None;
-        for own in &floor.floors {
-            let beta = beta(own).ok_or_else(|| no_mechanism(text))?;
-            let limit = floor_limit(noise, own.floor.people, &beta);
-            let limit = limit.map_err(|error| too_noisy(text, &error))?;
-            if highest.is_none_or(|(known, _)| known < limit) {
-                highest = Some((limit, own));
-            }
-        }
+        let highest = highest_limit(noise, &floor.floors, text)?;
         let (at_least, own) = highest.ok_or_else(|| no_mechanism(text))?;
         Ok(PeopleLimit { count: *measure, of: of.clone(), at_least, floor: own.clone() })
     };
     floor.counts.iter().map(limit).collect()
+}
+
+/// The least noisy number of people that all floors allow, and the floor from which it follows;
+/// `None` without a floor.
+///
+/// # Guarantee
+/// Fewer people than a floor reach it with a probability of at most the β of that floor.
+///
+/// # Errors
+/// A refusal if it cannot be reached.
+pub(super) fn highest_limit<'a>(
+    noise: PeopleNoise<'_>,
+    floors: &'a [FloorOf],
+    text: &str,
+) -> Result<Option<(u64, &'a FloorOf)>, Refusal> {
+    let mut highest: Option<(u64, &FloorOf)> = None;
+    for own in floors {
+        let beta = beta(own).ok_or_else(|| no_mechanism(text))?;
+        let limit = floor_limit(noise, own.floor.people, &beta);
+        let limit = limit.map_err(|error| too_noisy(text, &error))?;
+        if highest.is_none_or(|(known, _)| known < limit) {
+            highest = Some((limit, own));
+        }
+    }
+    Ok(highest)
 }
 
 /// The noise of a count of people; `None` for mechanisms that choose.

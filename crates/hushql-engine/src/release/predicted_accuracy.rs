@@ -22,6 +22,9 @@ pub(super) fn without_error(
     }
     Some(match analysis.is_decided(output, &counter(selections)) {
         true => "it is computed from released numbers that decide which rows are shown",
+        false if analysis.parts().iter().any(|part| part.people_floor().is_some()) => {
+            "it is computed from several released numbers, or in place of one, and a floor of people may hide some of them"
+        }
         false => "no error is derived for an expression of this kind",
     })
 }

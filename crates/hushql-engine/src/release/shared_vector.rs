@@ -220,7 +220,7 @@ struct Shared {
 
 /// Lets measures of a private aggregate share a vector where this makes the error of each of them
 /// smaller. Measures that are `done` stay as they are: the one whose number decides which groups
-/// come out, and replayed ones.
+/// come out, and replayed ones. So do counts of people that a floor compares.
 ///
 /// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all measures that read it,
@@ -248,6 +248,9 @@ pub(super) fn draw_together(
     mut done: Vec<usize>,
     allowed: &OneDraw,
 ) {
+    // Whether a number is shown is decided by another draw than its own.
+    let decide = part.people_floor().into_iter().flat_map(|floor| &floor.counts);
+    done.extend(decide.map(|count| count.measure));
     for seed in 0..mechanized.len() {
         let Some(shared) = part.measures().get(seed).and_then(shared) else { continue };
         if done.contains(&seed) {

@@ -28,6 +28,7 @@ use super::cost::{Accounts, Fallback, StatedCost};
 use super::goal::{Groups, priced, refuse_complete};
 use super::number::{Noise, size, within};
 use super::partition_selection::PartitionSelection;
+use super::people_limits::{highest_limit, people_noise};
 use crate::analysis::default_shares::is_bare;
 use crate::analysis::{Compares, Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
@@ -513,7 +514,13 @@ impl Costs<'_> {
             | None => Err(MechanismError::ScaleTooLarge),
         };
         let threshold = threshold.map_err(|e| too_noisy("GROUP BY", &e))?;
-        let (delta, floor) = (delta.clone(), self.groups.floor);
+        let (delta, floor) = (delta.clone(), self.groups.floor());
+        let noise_of_people = compared.and_then(people_noise);
+        let by_beta = match noise_of_people {
+            Some(noise) => highest_limit(noise, &self.groups.floors, "GROUP BY")?,
+            None => None,
+        };
+        let by_beta = by_beta.map_or(1, |(limit, _)| limit);
         if floor > 1 && !(by_units && compares == Compares::Units) {
             // A floor is a number of people, so nothing else is compared with it.
             return Err(no_mechanism("GROUP BY"));
@@ -522,6 +529,7 @@ impl Costs<'_> {
             threshold,
             least,
             floor,
+            by_beta,
             groups,
             epsilon,
             delta,

@@ -31,6 +31,7 @@ use super::magnitude::magnitude_function;
 use super::micros::in_microseconds_function;
 use super::moment_text::without_offset_function;
 use super::moments::{date_diff_function, moved_made, moved_parts};
+use super::month_unit::month_unit_function;
 use super::moved_times::moved_times_function;
 use super::null_unsupported::{in_calendar_function, sound_function};
 use super::pair::{pair, paired};
@@ -147,6 +148,7 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
         in_microseconds_function(),
         file_values_function(),
         struct_field_function(),
+        month_unit_function(),
         date_diff_function(),
         moved_times_function(),
         magnitude_function(),

@@ -30,6 +30,7 @@ mod matched;
 mod micros;
 mod moment_text;
 mod moments;
+mod month_unit;
 mod moved_times;
 mod null_unsupported;
 mod or_null;
@@ -88,6 +89,7 @@ pub use moment_text::{
     has_offset, in_utc, is_without_offset, texts_without_offset, with_seconds, without_offset,
 };
 pub use moments::{Period, date_diff_function, is_date_diff, moved, moved_array, moved_constant};
+pub use month_unit::{has_months, month_of, month_unit};
 pub use moved_times::{is_moved_times, moved_times, moved_times_array, moved_times_function};
 pub use null_unsupported::{
     LAST_MICROSECOND, MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, has_ends,

@@ -11,6 +11,7 @@
 
 pub mod bound_contributions;
 pub mod count_places;
+pub mod kept_columns;
 pub mod look_up;
 pub mod private_scan;
 pub mod sample_rows;

@@ -41,6 +41,7 @@ use datafusion::physical_plan::{
 
 use futures::TryStreamExt;
 
+use super::kept_columns::{KeptColumns, rows_of};
 use crate::functions::prunes;
 use crate::pinned::{Pinned, PinnedFile};
 
@@ -267,6 +268,25 @@ impl PrivateScanExec {
         Arc::new(Self { input, properties, ..self.clone() })
     }
 
+    /// The rows of a partition, read from the file.
+    fn read(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let Some(found) = self.on_damage.clone() else {
+            return self.input.execute(partition, context);
+        };
+        let note = move |error: &DataFusionError| {
+            if is_damage(error) {
+                found();
+            }
+        };
+        let rows = self.input.execute(partition, context).inspect_err(&note)?;
+        let schema = rows.schema();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.inspect_err(note))))
+    }
+
     /// The declared number of rows of a unit.
     pub fn rows_of_a_unit(&self) -> u32 {
         self.rows_of_a_unit
@@ -351,17 +371,12 @@ impl ExecutionPlan for PrivateScanExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let Some(found) = self.on_damage.clone() else {
-            return self.input.execute(partition, context);
-        };
-        let note = move |error: &DataFusionError| {
-            if is_damage(error) {
-                found();
-            }
-        };
-        let rows = self.input.execute(partition, context).inspect_err(&note)?;
-        let schema = rows.schema();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.inspect_err(note))))
+        let kept = context.session_config().get_extension::<KeptColumns>();
+        let read = || self.read(partition, context);
+        match (kept, &self.pinned) {
+            (Some(kept), Some(file)) => rows_of(&kept, file, (&self.input, partition), read),
+            (None, _) | (_, None) => read(),
+        }
     }
 
     fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {

@@ -86,6 +86,32 @@ pub fn replacement_loss(epsilon: &Rational, delta: &Rational) -> (Rational, Rati
     (twice, delta)
 }
 
+/// The loss between two databases that differ by several units.
+///
+/// # Guarantee
+/// If each unit is (ε, δ)-private, k of them are (kε, δ') with δ' ≥ (1 + e^ε + … + e^(k−1)ε)·δ:
+/// from P ≤ e^ε·R + δ and R ≤ e^(k−1)ε·Q + δ'' follows P ≤ e^kε·Q + e^ε·δ'' + δ. e^ε is 1 over a
+/// lower bound of e^−ε; if that bound is 0, or δ' reaches 1, δ' is 1, and nothing is claimed.
+pub fn group_loss(epsilon: &Rational, delta: &Rational, units: u32) -> (Rational, Rational) {
+    let none = Rational::from_integer(BigInt::from(0));
+    let all = epsilon * Rational::from_integer(BigInt::from(units));
+    if *delta <= none {
+        return (all, none);
+    }
+    let below = exp_neg(epsilon, BITS).lower;
+    if below <= none {
+        return (all, Rational::one());
+    }
+    let (above, mut sum) = (below.recip(), none);
+    for _ in 0..units {
+        sum = &sum * &above + delta;
+        if sum >= Rational::one() {
+            return (all, Rational::one());
+        }
+    }
+    (all, sum)
+}
+
 /// A probability in percent, rounded up to two places.
 ///
 /// # Guarantee

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! customers (id UNIQUE, region IN ('Oslo', 'Rome'))    PARTITION BY region    cells: 'Oslo', 'Rome', other
+//! visits (patient) PER MONTH OF (visited_at)           for every budget       cells: '1970-01' to '2049-12', other
 //! ```
 //!
 //! Cells belong to people, not to a budget. All budgets of the same people count in the same cells,
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 
 use super::cell::{Cell, Partition};
+use super::month_units::MONTHS;
 use super::store::{accounts, reseal_budgets};
 use super::{Catalog, CatalogError, Domain, Source, Table, Unit, quoted};
 
@@ -31,8 +33,10 @@ pub struct Cells<'a> {
     pub column: &'a str,
     /// The text of the column's Arrow type.
     pub data_type: &'a str,
-    /// The listed values of the column.
+    /// The listed values of the column, or the months of the calendar.
     values: &'a [Option<String>],
+    /// True if a unit is one month of a person: the cells are the months of the column's dates.
+    pub are_months: bool,
     /// The beginning of the cells.
     pub since: i64,
 }
@@ -78,7 +82,8 @@ impl Catalog {
     /// # Guarantee
     /// Every unit of the unit domain is in exactly one of the cells. Their table is that of the
     /// unit domain, in which a unit has one row; its files cannot change unnoticed; and the column
-    /// has a list of values that the scan enforces. All partitions declared for these people agree.
+    /// has a list of values that the scan enforces. Or a unit is one month of a person, and the
+    /// cells are the months of the calendar. All partitions declared for these people agree.
     /// The cells began when the newest of the partitions did.
     pub fn cells_of(&self, unit_domain: &str) -> Option<Cells<'_>> {
         let mut partitions = self.partitions_of(unit_domain);
@@ -110,6 +115,13 @@ pub fn cells<'a>(table: &'a Table, column: &str) -> Result<Cells<'a>, String> {
     let (shown, name) = (quoted(column), quoted(&table.name));
     match table.unit() {
         Some(Unit::Row) => {}
+        Some(Unit::Month { date, .. }) if date == column => {}
+        Some(Unit::Month { date, .. }) => {
+            return Err(format!(
+                "its unit is one month of a person, so that its cells are the months of {0}: leave PARTITION BY out, or write PARTITION BY {0}",
+                quoted(date)
+            ));
+        }
         Some(Unit::Column { unique: true, .. }) => {}
         Some(Unit::Column { column: unit, unique: false, .. }) => {
             return Err(format!(
@@ -143,6 +155,10 @@ pub fn cells<'a>(table: &'a Table, column: &str) -> Result<Cells<'a>, String> {
         }
     }
     let known = table.column(column).ok_or_else(|| format!("{name} has no column {shown}"))?;
+    if table.unit().is_some_and(|unit| unit.month().is_some()) {
+        let (column, data_type) = (known.name.as_str(), known.data_type.as_str());
+        return Ok(Cells { table, column, data_type, values: &MONTHS, are_months: true, since: 0 });
+    }
     if table.unit().is_some_and(|unit| unit.columns().contains(&known.name)) {
         return Err(format!("{shown} is the privacy unit of {name}: partition by another column"));
     }
@@ -157,7 +173,8 @@ pub fn cells<'a>(table: &'a Table, column: &str) -> Result<Cells<'a>, String> {
     }
     match &known.domain {
         Some(Domain::In(values)) if values.len() <= MOST => {
-            Ok(Cells { table, column: &known.name, data_type: &known.data_type, values, since: 0 })
+            let (column, data_type) = (known.name.as_str(), known.data_type.as_str());
+            Ok(Cells { table, column, data_type, values, are_months: false, since: 0 })
         }
         Some(Domain::In(_)) => {
             Err(format!("{shown} has more than {MOST} values: partition by a column with fewer"))

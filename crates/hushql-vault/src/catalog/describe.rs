@@ -39,6 +39,10 @@ fn unit_text(unit: &Unit) -> String {
             let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
             format!("unit {column}{unique}{rows}")
         }
+        Unit::Month { person, date, max_rows } => {
+            let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
+            format!("unit {person} per month of {date}{rows}")
+        }
         Unit::Via(link) => {
             let rows = link.max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
             let (columns, references) = (link.columns.join(", "), link.references.join(", "));
@@ -104,6 +108,14 @@ pub fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         }
         if let Some(floor) = catalog.table_floor(&table.name) {
             texts.insert(format!("floor of {}", table.name), format!("{floor} people"));
+        }
+        for rules in catalog.table_rules(&table.name) {
+            // A change of a role is shown to owners alone.
+            let about = match &rules.role {
+                Some(role) => format!("role {role}, rules of {}", table.name),
+                None => format!("rules of {}", table.name),
+            };
+            texts.insert(about, rules.to_string());
         }
         for column in &table.columns {
             if let Some(domain) = &column.domain {

@@ -17,11 +17,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::privacy_floor::PrivacyFloor;
-use super::quoted::quoted;
+use super::privacy_units::Unit;
 use super::several_files::{Files, LakeVersion};
 use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, Template, View};
 use crate::catalog::cell::Partition;
 use crate::catalog::grants::Grants;
+use crate::catalog::month_units::MonthUnit;
 use crate::catalog::name::check_name;
 use crate::catalog::numbers::TableNumbers;
 use crate::catalog::version::{CatalogVersion, Joined};
@@ -171,129 +172,6 @@ pub enum Privacy {
     Private(Unit),
 }
 
-/// The definition of one person in a private table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Unit {
-    /// Every row is one person.
-    Row,
-    /// A column identifies the person.
-    Column {
-        /// The column.
-        column: String,
-        /// The largest number of rows of one person, if declared.
-        max_rows: Option<u64>,
-        /// Whether each person has at most one row.
-        unique: bool,
-    },
-    /// Columns lead to a row of another private table. The row belongs to the person of that row.
-    Via(Link),
-}
-
-/// How the rows of a table lead to their person through another table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WrittenLink")]
-pub struct Link {
-    /// The columns of this table that lead to the other table.
-    pub columns: Vec<String>,
-    /// The other table.
-    pub table: String,
-    /// The matching columns of that table: rows with equal values belong together.
-    pub references: Vec<String>,
-    /// The largest number of rows of one person, if declared.
-    pub max_rows: Option<u64>,
-}
-
-/// A link as stored. Earlier versions also stored the unit domain at its end, which is now derived
-/// from the chain.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenLink {
-    columns: Vec<String>,
-    table: String,
-    references: Vec<String>,
-    max_rows: Option<u64>,
-    #[serde(default, rename = "space")]
-    _space: Option<String>,
-}
-
-impl From<WrittenLink> for Link {
-    fn from(link: WrittenLink) -> Self {
-        let WrittenLink { columns, table, references, max_rows, _space } = link;
-        Self { columns, table, references, max_rows }
-    }
-}
-
-impl Unit {
-    /// The text after SET PRIVACY UNIT that declares it.
-    pub fn declaration(&self) -> String {
-        let rows = |most: Option<u64>| most.map_or(String::new(), |n| format!(" MAX ROWS {n}"));
-        match self {
-            Self::Row => "ROW".to_owned(),
-            Self::Column { column, max_rows, unique } => {
-                let unique = if *unique { " UNIQUE" } else { "" };
-                format!("({}){unique}{}", quoted(column), rows(*max_rows))
-            }
-            Self::Via(link) => {
-                let names = |names: &[String]| {
-                    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
-                };
-                format!(
-                    "VIA ({}) REFERENCES {}({}){}",
-                    names(&link.columns),
-                    quoted(&link.table),
-                    names(&link.references),
-                    rows(link.max_rows)
-                )
-            }
-        }
-    }
-
-    /// The largest number of rows of one unit, if the declaration bounds it.
-    ///
-    /// # Guarantee
-    /// In every database that satisfies the declaration, no unit has more rows than this; `None`
-    /// means that no bound is declared. Other code verifies or enforces that the data satisfy it.
-    pub fn max_rows(&self) -> Option<u64> {
-        match self {
-            Self::Row => Some(1),
-            Self::Column { unique: true, .. } => Some(1),
-            Self::Column { max_rows, unique: false, .. } => *max_rows,
-            Self::Via(link) => link.max_rows,
-        }
-    }
-
-    /// True if `MAX ROWS` or `UNIQUE` is declared. Files are verified for it.
-    pub fn is_bounded(&self) -> bool {
-        self.max_rows().is_some() && !matches!(self, Self::Row)
-    }
-
-    /// The table's own column that identifies the person, if there is one.
-    pub fn column(&self) -> Option<&str> {
-        match self {
-            Self::Row | Self::Via(_) => None,
-            Self::Column { column, .. } => Some(column),
-        }
-    }
-
-    /// The link through which rows lead to their person, if there is one.
-    pub fn link(&self) -> Option<&Link> {
-        match self {
-            Self::Via(link) => Some(link),
-            Self::Row | Self::Column { .. } => None,
-        }
-    }
-
-    /// The columns that assign a row to a person; they have no domain.
-    pub fn columns(&self) -> &[String] {
-        match self {
-            Self::Row => &[],
-            Self::Column { column, .. } => std::slice::from_ref(column),
-            Self::Via(link) => &link.columns,
-        }
-    }
-}
-
 /// A column, as the declaration of the table found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -406,6 +284,11 @@ impl Table {
                 Some(_) => {}
             }
         }
+        if let Some((person, date)) = unit.month()
+            && (person == date || self.column(date).is_none())
+        {
+            return Err(refuse(format!("`{date}` is no other column with a date")));
+        }
         if unit.max_rows() == Some(0) {
             return Err(refuse("MAX ROWS must be at least 1".to_owned()));
         }
@@ -430,6 +313,8 @@ pub struct Catalog {
     pub(super) exports: BTreeMap<String, ExportFolder>,
     pub(super) about: BTreeMap<String, u64>,
     pub(super) floors: BTreeMap<String, PrivacyFloor>,
+    pub(super) rules: BTreeMap<String, Vec<super::TableRules>>,
+    pub(super) months: BTreeMap<String, MonthUnit>,
     pub(super) slices: BTreeMap<String, Vec<Slice>>,
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,

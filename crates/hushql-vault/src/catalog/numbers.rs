@@ -9,6 +9,7 @@
 //! CREATE EXTERNAL TABLE a …    a 1
 //! CREATE EXTERNAL TABLE b …    a 1, b 2
 //! ALTER TABLE a REFRESH        a 3 (refreshed), b 2
+//! DROP TABLE b                 a 3, b 4, .dropped b 5
 //! ```
 
 use std::collections::BTreeMap;
@@ -52,6 +53,12 @@ impl TableNumbers {
         self.last.get(table).copied().unwrap_or(0)
     }
 
+    /// True if a table of this name was dropped after the declaration with this number. A table
+    /// that has the name now is another one.
+    pub(crate) fn was_dropped_after(&self, table: &str, number: i64) -> bool {
+        self.of(&dropped_key(table)) > number
+    }
+
     /// True if the last declaration of a table was a REFRESH: according to its owner, its rows are
     /// current.
     pub(crate) fn is_refreshed(&self, table: &str) -> bool {
@@ -70,6 +77,12 @@ impl TableNumbers {
         }
         fields.digest()
     }
+}
+
+/// The name under which the number of the last DROP of a table is stored. Names of tables contain
+/// no dot.
+pub(crate) fn dropped_key(table: &str) -> String {
+    format!(".dropped {table}")
 }
 
 /// All numbers, checked against their seal.

@@ -28,7 +28,9 @@ use super::grants::{self, Granted};
 use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, Template, View};
 use crate::catalog::about_people::AboutPeople;
+use crate::catalog::month_units::{MonthUnit, MonthsOfTable};
 use crate::catalog::privacy_floor::{PrivacyFloor, TableFloor};
+use crate::catalog::table_rules::{RulesOfTable, TableRules};
 use crate::catalog::version::Joined;
 
 pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
@@ -122,7 +124,9 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut about, mut templates, mut floors) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut about, mut templates) = (Vec::new(), Vec::new());
+    let (mut floors, mut rules) = (Vec::new(), Vec::new());
+    let mut months = Vec::new();
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -151,12 +155,19 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 (key, Ok(()))
             }
             DeclaredRow::Floor(row) => {
-                let key = TableFloor::key(&row.floor_table);
-                if !row.floor.is_sound() {
-                    return Err(SealedRows::Tables.damage());
-                }
+                let read = (TableFloor::key(&row.floor_table), sound(row.floor.is_sound()));
                 floors.push(row);
-                (key, Ok(()))
+                read
+            }
+            DeclaredRow::Rules(row) => {
+                let read = (RulesOfTable::key(&row.rules_table), sound(row.is_sound()));
+                rules.push(row);
+                read
+            }
+            DeclaredRow::Months(row) => {
+                let read = (MonthsOfTable::key(&row.month_table), sound(row.is_sound()));
+                months.push(row);
+                read
             }
         };
         if own != *name || checked.is_err() {
@@ -173,9 +184,14 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let catalog =
         Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
     let catalog = catalog.with_floors(floors).with_slices(slices).with_partitions(partitions);
-    let catalog = catalog.with_templates(templates);
+    let catalog = catalog.with_templates(templates).with_rules(rules).with_months(months);
     let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
+}
+
+/// Refuses a row that contradicts itself.
+fn sound(is_sound: bool) -> Result<(), CatalogError> {
+    if is_sound { Ok(()) } else { Err(SealedRows::Tables.damage()) }
 }
 
 /// The version of the present declarations.
@@ -220,7 +236,13 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         Some(DeclaredRow::Template(_)) => {
             return Err(CatalogError::IsTemplate { template: table.name.clone() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_)
+            | DeclaredRow::Months(_),
+        ) => {
             return Err(SealedRows::Tables.damage());
         }
     }
@@ -321,6 +343,67 @@ pub(crate) fn set_floor(
     reseal_tables(connection)
 }
 
+/// Stores the rules of a table for one audience in place of the earlier ones, or deletes them.
+pub(crate) fn set_rules(
+    connection: &Connection,
+    table: &str,
+    role: Option<&str>,
+    rules: Option<TableRules>,
+) -> Result<(), CatalogError> {
+    let mut all = match declared(connection, &RulesOfTable::key(table))? {
+        Some(DeclaredRow::Rules(row)) => row.rules,
+        Some(
+            DeclaredRow::Table(_)
+            | DeclaredRow::View(_)
+            | DeclaredRow::Template(_)
+            | DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Months(_),
+        ) => return Err(SealedRows::Tables.damage()),
+        None => Vec::new(),
+    };
+    all.retain(|own| own.role.as_deref() != role);
+    all.extend(rules);
+    all.sort_by(|one, other| one.role.cmp(&other.role));
+    let key = RulesOfTable::key(table);
+    if all.is_empty() {
+        connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+    } else {
+        let row = RulesOfTable { rules_table: table.to_owned(), rules: all };
+        connection.execute(
+            "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+             ON CONFLICT DO UPDATE SET body = excluded.body",
+            params![key, body(&row)?],
+        )?;
+    }
+    reseal_tables(connection)
+}
+
+/// Stores that charges on a name count by months, or forgets it.
+pub(crate) fn set_months(
+    connection: &Connection,
+    table: &str,
+    months: Option<MonthUnit>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = MonthsOfTable::key(table);
+    match months {
+        Some(months) => {
+            let row = MonthsOfTable { month_table: table.to_owned(), months };
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&row)?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
+    }
+    reseal_tables(connection)
+}
+
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
@@ -340,7 +423,7 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
         return Err(CatalogError::UnknownTable { table: name.to_owned() });
     }
     grants::forget(connection, &Granted::Table(name.to_owned()))?;
-    for key in [AboutPeople::key(name), TableFloor::key(name)] {
+    for key in [AboutPeople::key(name), TableFloor::key(name), RulesOfTable::key(name)] {
         connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
     }
     reseal_tables(connection)
@@ -362,6 +445,8 @@ pub(super) enum DeclaredRow {
     Export(ExportFolder),
     About(AboutPeople),
     Floor(TableFloor),
+    Rules(RulesOfTable),
+    Months(MonthsOfTable),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -384,9 +469,13 @@ fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> 
         Some(DeclaredRow::Template(_)) => {
             Err(CatalogError::IsTemplate { template: name.to_owned() })
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
-            Err(CatalogError::UnknownTable { table: name.to_owned() })
-        }
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_)
+            | DeclaredRow::Months(_),
+        ) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
         Some(DeclaredRow::Table(_)) | None => Ok(()),
     }
 }

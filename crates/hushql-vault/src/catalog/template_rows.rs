@@ -37,7 +37,9 @@ pub(crate) fn insert_template(
             DeclaredRow::Table(_)
             | DeclaredRow::Export(_)
             | DeclaredRow::About(_)
-            | DeclaredRow::Floor(_),
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_)
+            | DeclaredRow::Months(_),
         ) => {
             return Err(CatalogError::DuplicateTable { table: name });
         }
@@ -65,7 +67,9 @@ pub(crate) fn delete_template(connection: &Connection, name: &str) -> Result<(),
             | DeclaredRow::View(_)
             | DeclaredRow::Export(_)
             | DeclaredRow::About(_)
-            | DeclaredRow::Floor(_),
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_)
+            | DeclaredRow::Months(_),
         )
         | None => return Err(CatalogError::UnknownTemplate { template: name.to_owned() }),
     }

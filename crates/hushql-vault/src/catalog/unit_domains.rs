@@ -29,6 +29,17 @@ impl Catalog {
         &self.numbers
     }
 
+    /// The number of the last declaration of a table; 0 if there was none. It only grows.
+    pub fn declared_number(&self, table: &str) -> i64 {
+        self.numbers.of(table)
+    }
+
+    /// True if the table that had this name at the declaration with this number was dropped since.
+    /// A table that has the name now is another one.
+    pub fn was_dropped_after(&self, table: &str, number: i64) -> bool {
+        self.numbers.was_dropped_after(table, number)
+    }
+
     /// The same snapshot with the version, the joins and the numbers that the vault stores.
     #[must_use]
     pub(crate) fn kept_as(

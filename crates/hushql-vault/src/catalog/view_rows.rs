@@ -34,7 +34,13 @@ pub(crate) fn insert_view(
         Some(DeclaredRow::Template(_)) => {
             return Err(CatalogError::IsTemplate { template: view.name.clone() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) => {
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_)
+            | DeclaredRow::Months(_),
+        ) => {
             return Err(SealedRows::Tables.damage());
         }
     }
@@ -61,7 +67,14 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
         Some(DeclaredRow::Template(_)) => {
             return Err(CatalogError::IsTemplate { template: name.to_owned() });
         }
-        Some(DeclaredRow::Export(_) | DeclaredRow::About(_) | DeclaredRow::Floor(_)) | None => {
+        Some(
+            DeclaredRow::Export(_)
+            | DeclaredRow::About(_)
+            | DeclaredRow::Floor(_)
+            | DeclaredRow::Rules(_)
+            | DeclaredRow::Months(_),
+        )
+        | None => {
             return Err(CatalogError::UnknownView { view: name.to_owned() });
         }
     }

@@ -532,6 +532,28 @@ fn the_owner_enters_once_and_walks_from_a_file_to_a_question() {
     owner.get("/budgets").has(200, &["9 more questions of today&#39;s median price (0.100) fit"]);
     let history = owner.get("/history");
     history.has(200, &["Ask again", "COUNT(DISTINCT patient)"]);
+    // A table of other names belongs to the people of one that is declared.
+    study.write("people.csv", "id,born\n1,1960\n2,1970\n");
+    study.write("stays.csv", "person,nights\n1,3\n2,4\n");
+    for (name, table) in [("people.csv", "people"), ("stays.csv", "stays")] {
+        step(
+            &[("step", "file"), ("typed", name)],
+            &format!("CREATE EXTERNAL TABLE IF NOT EXISTS {table} STORED AS CSV LOCATION '{name}'"),
+        );
+    }
+    step(
+        &[("step", "unit"), ("table", "people"), ("typed", "(id)"), ("rows", "1")],
+        "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE",
+    );
+    owner
+        .get("/declare/stays")
+        .has(200, &["the people of another table", "option value=\"people\""]);
+    let link = [("step", "link"), ("table", "stays"), ("typed", "person"), ("other", "people")];
+    owner.sends("/declare", &link).has(422, &["choose both columns"]);
+    step(
+        &[&link[..], &[("key", "id"), ("rows", "1")]].concat(),
+        "ALTER TABLE stays SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 1",
+    );
     // No page shows a value of a private table.
     for path in ["/declare", "/declare/visits", "/tables", "/history", "/budgets", "/ask"] {
         let page = owner.get(path);

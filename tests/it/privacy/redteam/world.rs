@@ -11,6 +11,7 @@
 //! | `tight` | the same with small budgets: adult in ε with a default, users in ρ, orders by ZCDP |
 //! | `defaults` | `bare` with an ε and a δ for queries that state none |
 //! | `floored` | `declared` with an ε and a δ for queries that state none, and floors of people |
+//! | `ruled` | `declared` with rules for columns and aggregates |
 //! | `linked` | people, purchases, lines, payments along links; strangers apart; parts public |
 //! | `odd` | one table of every type; a person is a text |
 
@@ -73,6 +74,9 @@ const FLOORS: &str = "
     ALTER TABLE adult SET PRIVACY FLOOR 3;
     ALTER TABLE orders SET PRIVACY FLOOR 2 (beta=0.2);
     ALTER PRIVACY BUDGET users SET PER QUERY (default_rho=0.5, min_units=3);";
+const RULES: &str = "
+    ALTER TABLE adult SET RULES (no_key=(race), no_filter=(age));
+    ALTER TABLE orders SET RULES (join_only=(city), aggregates=(count, avg, laplace));";
 const DOMAINS: &str = "
     ALTER TABLE adult ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 120);
     ALTER TABLE adult ALTER COLUMN hours_per_week SET PRIVACY DOMAIN BETWEEN (0, 99);
@@ -119,6 +123,7 @@ pub fn declared(
         "bare" => (tables(whole), vec![UNITS, LARGE]),
         "defaults" => (tables(whole), vec![UNITS, DEFAULTS]),
         "floored" => (tables(whole), vec![UNITS, DOMAINS, DEFAULTS, FLOORS]),
+        "ruled" => (tables(whole), vec![UNITS, DOMAINS, LARGE, RULES]),
         "tight" => (tables(whole), vec![UNITS, DOMAINS, SMALL]),
         "linked" => (linked(whole), vec![LINKS]),
         "odd" => (odd(whole), vec![ODD]),

@@ -8,7 +8,7 @@ use super::{Planned, Run, Seen, analyzed, state};
 use crate::privacy::sensitivity::Dice;
 
 /// p has a person `u` and the key (`k`, `j`); c0 leads to p, and c1 to c0, by (`l1`, `l2`).
-const QUERIES: [&str; 29] = [
+const QUERIES: [&str; 32] = [
     // Two rows of one person: a column of each. Together they are the key of another person's row.
     "FROM p AS a JOIN p AS b ON a.u = b.u JOIN c0 AS c ON c.l1 = a.k AND c.l2 = b.j",
     "FROM p AS a, p AS b, c0 AS c WHERE c.l1 = a.k AND c.l2 = b.j AND a.u = b.u",
@@ -33,6 +33,9 @@ const QUERIES: [&str; 29] = [
     "FROM p AS a LEFT JOIN p AS b ON a.u = b.u AND b.a > 2 JOIN c0 AS c ON c.l1 = b.k AND c.l2 = b.j",
     "FROM p AS a WHERE a.k IN (SELECT c.l1 FROM c0 AS c)",
     "FROM p AS a WHERE (a.u = 'x' OR a.u IN (SELECT b.u FROM p AS b WHERE b.a > 3))",
+    "FROM (SELECT a.u FROM p AS a EXCEPT SELECT b.u FROM p AS b WHERE b.a > 3) AS q",
+    "FROM (SELECT a.u FROM p AS a INTERSECT SELECT b.u FROM p AS b JOIN c0 AS c ON c.l1 = b.k AND c.l2 = b.j) AS q",
+    "FROM (SELECT a.k FROM p AS a EXCEPT SELECT c.l1 FROM c0 AS c) AS q",
     // A window is a function of a multiset: rows that are equal but for what a domain hides.
     "FROM (SELECT a.u, a.a, ROW_NUMBER() OVER (PARTITION BY a.u ORDER BY a.s) * 4611686018427387904 AS k FROM p AS a) AS q WHERE q.k > 4",
     "FROM (SELECT a.u, a.a, a.s, LAG(a.a) OVER (PARTITION BY a.u ORDER BY a.s) AS k FROM p AS a) AS q WHERE q.a = 10 AND q.k > 4",

@@ -11,6 +11,7 @@
 //! date_trunc('mont', x)                               failing_calls: refused before the charge
 //! JOIN (SELECT k … LIMIT 5) USING (k)                 joined_groups: the join moves above the aggregate
 //! HAVING status = 'marid'                             never_met: refused, with the value that was probably meant
+//! WITH DIFFERENTIAL_PRIVACY over released rows       nested_options: computed from them, free
 //! q JOIN w ON q.k = w.k WHERE w.c = 'q'               unmatched_joins: refused, if no key and no row of w meet
 //! ```
 
@@ -19,6 +20,7 @@ pub(crate) mod failing_calls;
 mod findable;
 pub(crate) mod implicit_bounds;
 pub(crate) mod joined_groups;
+pub(crate) mod nested_options;
 pub(crate) mod never_met;
 pub(crate) mod null_on_failure;
 mod one_row;

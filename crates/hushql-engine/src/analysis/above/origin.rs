@@ -108,6 +108,30 @@ impl Analysis {
         noisy_among(&self.parts, sources_of(&self.public_plan, output))
     }
 
+    /// True if an order of rows reads a number of a private aggregate that a floor may hide, and
+    /// puts NULL first.
+    pub(crate) fn has_hidden_first(&self, part: usize) -> bool {
+        let Some(own) = self.parts.get(part) else { return false };
+        let hides = |(of, field): &Field| {
+            let measure = field.checked_sub(own.key_names().len()).filter(|_| *of == part);
+            let count = |at| own.people_floor().and_then(|floor| floor.count_of(at));
+            measure.is_some_and(|at| count(at).is_some())
+        };
+        let mut is_found = false;
+        // A plan that cannot be walked gets no note.
+        let _ = self.public_plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::Sort(sort) = node {
+                is_found |= sort
+                    .expr
+                    .iter()
+                    .filter(|key| key.nulls_first)
+                    .any(|key| noisy(&self.parts, &key.expr, &sort.input).iter().any(&hides));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        is_found
+    }
+
     /// The histogram of a found bound: its private aggregate, the released value that is the bound,
     /// and the smallest noisy count at which a bucket is selected.
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
 use super::column_origin::Trace;
 use super::relation::{Owner, PrivateRelation, named};
-use crate::analysis::below::refusals::{only_table, operator};
+use crate::analysis::below::refusals::{only_table, operator, several_months};
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::computable_types;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
@@ -23,7 +23,7 @@ use crate::refusal::{Reason, Refusal};
 /// The refusal of DISTINCT that is not by unit. Its values can be counted.
 fn without_unit(input: &LogicalPlan, unit: Option<&str>) -> Refusal {
     let counted = match (input.schema().columns().as_slice(), only_table(input)) {
-        ([one], Some(table)) => format!("SELECT COUNT(DISTINCT {one}) FROM {table}"),
+        ([one], Some(table)) => format!("SELECT LAPLACE(eps=1) COUNT(DISTINCT {one}) FROM {table}"),
         ([one], None) => format!("COUNT(DISTINCT {one}) without the inner DISTINCT"),
         _ => "COUNT(DISTINCT x) of one column x".to_owned(),
     };
@@ -44,6 +44,9 @@ impl Walk<'_> {
         let flow = self.rows(input)?;
         if flow.is_public() {
             return Err(operator("DISTINCT", "the distinct public rows").into());
+        }
+        if let Some(refusal) = several_months(&flow.subject, "DISTINCT") {
+            return Err(refusal.into());
         }
         if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
             return Err(without_unit(input, flow.subject.column()).into());

@@ -59,9 +59,18 @@ pub(crate) fn may_be_empty(frame: &WindowFrame) -> bool {
 
 /// The frame of all rows of a partition.
 pub(crate) fn all_rows() -> WindowFrame {
+    up_to(WindowFrameBound::Following(ScalarValue::UInt64(None)))
+}
+
+/// All rows of a partition up to the row itself.
+pub(crate) fn rows_so_far() -> WindowFrame {
+    up_to(WindowFrameBound::CurrentRow)
+}
+
+fn up_to(end: WindowFrameBound) -> WindowFrame {
     WindowFrame::new_bounds(
         WindowFrameUnits::Rows,
         WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
-        WindowFrameBound::Following(ScalarValue::UInt64(None)),
+        end,
     )
 }

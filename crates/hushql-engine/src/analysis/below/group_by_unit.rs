@@ -28,7 +28,7 @@ use num_traits::ToPrimitive;
 use super::column_origin::{Definition, OfUnit, Trace};
 use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid, summed};
 use super::relation::{Owner, PrivateRelation, named};
-use crate::analysis::below::refusals::operator;
+use crate::analysis::below::refusals::{operator, several_months};
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::{Facts, Scope};
@@ -80,6 +80,9 @@ impl Walk<'_> {
         let keys = aggregate.group_expr.iter();
         let keys: Vec<UnitGroupKey> =
             keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
+        if let Some(refusal) = several_months(&flow.subject, "GROUP BY") {
+            return Err(refusal.into());
+        }
         if !keys.iter().any(|key| key.is_unit || self.leads_to_unit(&flow, key)) {
             return Err(NotAnalyzed::ManyUnits(Refusal::new(
                 Reason::Operator,

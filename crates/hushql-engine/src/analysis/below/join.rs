@@ -26,7 +26,7 @@ use super::public_side::Multiplicity;
 use super::relation::{Owner, PrivateRelation, told};
 use super::unit::UnitScope;
 use crate::analysis::below::pair::{Basis, Pair, combined, in_order};
-use crate::analysis::below::refusals::operator;
+use crate::analysis::below::refusals::{operator, several_months};
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
@@ -342,6 +342,11 @@ impl Walk<'_> {
                 "the release over one table, or a unit that a column names".to_owned(),
             );
         }
+        if let Some(refusal) = several_months(&left.subject, "the join of private rows")
+            && left.subject.unit_domain() == right.subject.unit_domain()
+        {
+            return Err(refusal);
+        }
         if left.subject.unit_domain() != right.subject.unit_domain() {
             return refused(
                 format!(
@@ -447,15 +452,17 @@ impl Walk<'_> {
 
     /// LEFT and RIGHT joins.
     pub(crate) fn outer_join(&mut self, join: &Join) -> Result<PrivateRelation, NotAnalyzed> {
+        if let Some(rows) = self.of_both(join)? {
+            return Ok(rows);
+        }
         plain(join)?;
         let conditions = conditions_of(join);
         let (kept, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),
             JoinType::Right => (&join.right, &join.left),
             JoinType::Full => {
-                return Err(
-                    operator("FULL JOIN", "LEFT JOIN from the table that names the unit").into()
-                );
+                let write = "LEFT JOIN in place of FULL JOIN, with the table that names the unit on the left";
+                return Err(operator("FULL JOIN", write).into());
             }
             JoinType::Inner
             | JoinType::LeftSemi

@@ -112,11 +112,15 @@ impl Walk<'_> {
                 Err(operator("DISTINCT ON", "MIN or MAX with GROUP BY the unit").into())
             }
             LogicalPlan::Sort(_) => {
-                let refusal = operator("ORDER BY", "ORDER BY outside, on released columns");
+                let refusal = operator(
+                    "ORDER BY",
+                    "the subquery without ORDER BY, which sorts released rows only",
+                );
                 Err(NotAnalyzed::ManyUnits(refusal))
             }
             LogicalPlan::Limit(_) => {
-                let refusal = operator("LIMIT", "LIMIT outside, on released rows");
+                let refusal =
+                    operator("LIMIT", "the subquery without LIMIT, which cuts released rows only");
                 Err(NotAnalyzed::ManyUnits(refusal))
             }
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {

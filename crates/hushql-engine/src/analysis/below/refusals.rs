@@ -2,6 +2,7 @@
 
 use datafusion::logical_expr::LogicalPlan;
 
+use crate::analysis::below::unit::UnitScope;
 use crate::catalog::quoted;
 use crate::refusal::{Reason, Refusal};
 
@@ -12,6 +13,23 @@ pub(crate) fn operator(name: &str, hint: &str) -> Refusal {
         format!("{name} below a release could let one person change many rows"),
         hint,
     )
+}
+
+/// The refusal of an operator that puts rows of one person together, where a unit is one month of a
+/// person; `None` for other units. Rows of several months are those of several units: each of them
+/// would change what becomes of the others.
+pub(crate) fn several_months(subject: &UnitScope, operator: &str) -> Option<Refusal> {
+    let (date, person) = (subject.month_of()?, subject.column()?);
+    Some(Refusal::new(
+        Reason::Operator,
+        operator,
+        format!(
+            "a unit is one {person} in one month of {date}, and {operator} below a release mixes the rows of several months"
+        ),
+        format!(
+            "the aggregate of the rows themselves, such as COUNT(DISTINCT {person}); for questions about whole persons, the owner declares SET PRIVACY UNIT ({person}) in a vault of its own"
+        ),
+    ))
 }
 
 /// The refusal of a table that is public or not declared.

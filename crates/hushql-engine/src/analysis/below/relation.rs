@@ -149,6 +149,15 @@ impl PrivateRelation {
         }
     }
 
+    /// The column that names a person, if an expression is this column and each month of the person
+    /// is a unit.
+    pub(crate) fn names_person(&self, expr: &Expr) -> Option<&str> {
+        self.subject.month_of()?;
+        let (person, origin) = (self.subject.column()?, self.trace(expr)?.origin.as_ref()?);
+        let is_it = origin.column == person && origin.table == self.subject.unit_domain();
+        is_it.then_some(person)
+    }
+
     /// True if all rows of a unit have the same value of an expression.
     ///
     /// # Guarantee

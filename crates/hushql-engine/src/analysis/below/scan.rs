@@ -27,6 +27,7 @@ use crate::analysis::expr::domain::{Change, enforced, is_someone};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Link, Privacy, Table, Unit};
+use crate::functions::month_unit;
 use crate::refusal::{Reason, Refusal};
 
 /// The rows that connect the referenced columns of a link with the unit.
@@ -108,7 +109,13 @@ impl Walk<'_> {
             computable_types::check(&column, plan.schema())?;
             builder = builder.filter(is_someone(column.clone())).map_err(|e| internal(&e))?;
             let name = self.fresh("unit");
-            expressions.push(column.alias_qualified(Some(scan.table_name.clone()), &name));
+            // The month is that of the date in the file, whatever domain is declared for it: no
+            // declaration moves a row from one unit to another.
+            let unit = match unit.as_ref().and_then(Unit::month) {
+                Some((_, date)) => month_unit(column, own.column(date)),
+                None => column,
+            };
+            expressions.push(unit.alias_qualified(Some(scan.table_name.clone()), &name));
             carry.push(name);
         }
         let plan = builder
@@ -146,6 +153,11 @@ impl Walk<'_> {
                 let subject = UnitScope::of_column(name, name, column, unit.max_rows());
                 (Owner::Unit(carry.into_iter().next().ok_or_else(lost)?), subject)
             }
+            Unit::Month { person, date, .. } => {
+                let subject = UnitScope::of_column(name, name, person, unit.max_rows());
+                let unit = carry.into_iter().next().ok_or_else(lost)?;
+                (Owner::Unit(unit), subject.per_month_of(date))
+            }
             Unit::Via(link) => {
                 let (root, column) = self.root_of(table)?;
                 let names = link.columns.iter().filter(|own| self.names_unit(table, own)).cloned();
@@ -171,7 +183,8 @@ impl Walk<'_> {
         })
     }
 
-    /// True if a column of a table holds the unit itself, on every row that has a unit.
+    /// True if a column of a table holds the unit itself, on every row that has a unit. The person
+    /// of a month is not the unit: rows of a person in several months are those of several units.
     fn names_unit(&self, table: &Table, column: &str) -> bool {
         match table.unit() {
             Some(Unit::Column { column: unit, .. }) => unit == column,
@@ -180,7 +193,7 @@ impl Walk<'_> {
                 let target = self.catalog.table(to);
                 leads.zip(target).is_some_and(|((_, to), target)| self.names_unit(target, to))
             }
-            Some(Unit::Row) | None => false,
+            Some(Unit::Row | Unit::Month { .. }) | None => false,
         }
     }
 
@@ -263,7 +276,7 @@ impl Walk<'_> {
         let plan =
             scan.project(columns).and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?;
         match unit {
-            Unit::Row => Err(broken().into()),
+            Unit::Row | Unit::Month { .. } => Err(broken().into()),
             Unit::Column { .. } => Ok(Chain { plan, keys, unit: next.into_iter().next() }),
             Unit::Via(further) => {
                 let chain = self.chain(further, tables, depth + 1)?;

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::common::{Column, DFSchema, NullEquality, Spans, TableReference};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, lit,
+    BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
 };
 
 use super::correlation::{existing, names_outside, selected, single_row};
@@ -73,6 +73,51 @@ impl Walk<'_> {
         let columns = Arc::clone(&flow.scope.schema);
         let (flow, condition) = self.valued_condition(flow, whole)?;
         in_order(flow.filtered(&condition)?, &columns)
+    }
+
+    /// INTERSECT and EXCEPT of units: the units of one query that another one has, or has not.
+    /// `None` for other joins, and for other columns than units.
+    ///
+    /// # Guarantee
+    /// It is that of IN. No row belongs to NULL, so it does not matter that NULL equals NULL here.
+    pub(crate) fn of_both(&mut self, join: &Join) -> Result<Option<PrivateRelation>, NotAnalyzed> {
+        let negated = match join.join_type {
+            JoinType::LeftSemi => false,
+            JoinType::LeftAnti => true,
+            JoinType::Inner
+            | JoinType::Left
+            | JoinType::Right
+            | JoinType::Full
+            | JoinType::RightSemi
+            | JoinType::RightAnti
+            | JoinType::LeftMark
+            | JoinType::RightMark => return Ok(None),
+        };
+        let [(unit, other)] = join.on.as_slice() else { return Ok(None) };
+        let is_set = join.null_equality == NullEquality::NullEqualsNull && join.filter.is_none();
+        let is_whole = other.try_as_col().is_some() && join.right.schema().fields().len() == 1;
+        if !is_set || !is_whole {
+            return Ok(None);
+        }
+        let flow = match self.rows(&join.left) {
+            // Its different rows are not those of units.
+            Err(NotAnalyzed::Refused(refusal)) if refusal.clause() == "DISTINCT" => {
+                return Ok(None);
+            }
+            rows => rows?,
+        };
+        let at = unit.try_as_col().and_then(|own| flow.scope.schema.maybe_index_of_column(own));
+        if !at.and_then(|at| flow.scope.facts.get(at)).is_some_and(|facts| facts.is_unit) {
+            return Ok(None);
+        }
+        let subquery = Subquery {
+            subquery: Arc::clone(&join.right),
+            outer_ref_columns: Vec::new(),
+            spans: Spans::new(),
+        };
+        let condition =
+            Expr::InSubquery(InSubquery::new(Box::new(unit.clone()), subquery, negated));
+        self.matched(flow, &condition).map(Some)
     }
 
     /// The rows of EXISTS, and the conditions on them that name outer columns.

@@ -43,6 +43,8 @@ pub struct UnitScope {
     factors: Vec<Factor>,
     /// The columns of the tables that hold the unit.
     names: Vec<String>,
+    /// The column with the date, if a unit is one month of a person.
+    month_of: Option<String>,
 }
 
 impl UnitScope {
@@ -57,6 +59,7 @@ impl UnitScope {
             reach: 1,
             factors: Vec::new(),
             names: Vec::new(),
+            month_of: None,
         }
     }
 
@@ -78,7 +81,20 @@ impl UnitScope {
                 .into_iter()
                 .collect(),
             names: Vec::new(),
+            month_of: None,
         }
+    }
+
+    /// The same rows. A unit is the rows of one person in one month of this column.
+    #[must_use]
+    pub(crate) fn per_month_of(mut self, date: &str) -> Self {
+        self.month_of = Some(date.to_owned());
+        self
+    }
+
+    /// The column whose months tell units of one person apart, if a unit is one month of a person.
+    pub(crate) fn month_of(&self) -> Option<&str> {
+        self.month_of.as_deref()
     }
 
     /// The same units, which these columns of the table hold, too: those that lead to the column
@@ -107,6 +123,7 @@ impl UnitScope {
             reach: 1,
             factors: Vec::new(),
             names: Vec::new(),
+            month_of: None,
         }
     }
 
@@ -191,12 +208,14 @@ impl UnitScope {
 
     /// The number of rows of a unit, in a few words.
     pub(crate) fn rows_text(&self) -> String {
+        let month = self.month_of.as_ref();
+        let month = month.map_or_else(String::new, |date| format!(" in one month of {date}"));
         match (&self.column, self.rows) {
             (None, Some(1)) => "1 row/unit".to_owned(),
             (None, rows) => format!("{} rows/unit", rows.unwrap_or(u64::MAX)),
-            (Some(column), Some(1)) => format!("unit {column}, 1 row/unit"),
-            (Some(column), Some(rows)) => format!("unit {column}, at most {rows} rows/unit"),
-            (Some(column), None) => format!("unit {column}, any number of rows/unit"),
+            (Some(column), Some(1)) => format!("unit {column}{month}, 1 row/unit"),
+            (Some(column), Some(rows)) => format!("unit {column}{month}, at most {rows} rows/unit"),
+            (Some(column), None) => format!("unit {column}{month}, any number of rows/unit"),
         }
     }
 }

@@ -31,10 +31,10 @@ use num_traits::ToPrimitive;
 
 use super::column_origin::{Definition, OfUnit, Trace};
 use super::float_grid::{clamped, ends, grid_of_sums, summed};
-use super::frame::{all_rows, frame_error, may_be_empty};
+use super::frame::{all_rows, frame_error, may_be_empty, rows_so_far};
 use super::relation::{PrivateRelation, named};
 use super::shares::instead_of_shares;
-use crate::analysis::below::refusals::operator;
+use crate::analysis::below::refusals::{operator, several_months};
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::calendar::leaves;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
@@ -56,6 +56,9 @@ impl Walk<'_> {
         let flow = self.rows(&window.input)?;
         if flow.is_public() {
             return Err(operator("a window function", "the public rows read before").into());
+        }
+        if let Some(refusal) = several_months(&flow.subject, "OVER") {
+            return Err(refusal.into());
         }
         let mut flow = self.resolved(flow)?;
         // Rows that are equal in every column may differ in the file's raw columns. This difference
@@ -303,7 +306,7 @@ enum Order {
 }
 
 /// The window functions that are supported.
-const COMPUTED: &str = "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, SUM or AVG, PARTITION BY the unit";
+const COMPUTED: &str = "one of ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, SUM and AVG, with PARTITION BY the unit";
 
 /// The largest distance of LAG and LEAD, in rows.
 const MOST_ROWS_AWAY: i64 = 100_000;
@@ -455,6 +458,17 @@ fn counted(lo: i64, rows: Option<u64>) -> Facts {
     }
 }
 
+/// The refusal of a window over several units, with the same window over the rows of each. Without
+/// a column that names the unit, it stays as it is.
+fn by_unit(refusal: Refusal, function: &WindowFunction, flow: &PrivateRelation) -> Refusal {
+    let at = flow.scope.facts.iter().position(|facts| facts.is_unit);
+    let Some(unit) = at.and_then(|at| flow.scope.schema.columns().into_iter().nth(at)) else {
+        return refusal;
+    };
+    let hint = changed(function, |params| params.partition_by.insert(0, Expr::Column(unit)));
+    refusal.writing(&hint)
+}
+
 /// A window function over one unit's rows.
 fn over_unit(
     expr: &Expr,
@@ -487,11 +501,12 @@ fn over_unit(
     let parts = params.partition_by.iter().map(|e| exact(e, &flow.scope));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     if !parts.iter().any(|part| part.facts.is_unit) {
-        return Err(refused(format!(
+        let refusal = refused(format!(
             "a window below a release is partitioned by the unit, {}",
             flow.subject.column().unwrap_or("the unit")
-        ))
-        .into());
+        ));
+        let is_written = shares.is_some();
+        return Err(if is_written { refusal } else { by_unit(refusal, function, flow) }.into());
     }
     let (mut args, mut shifted) = (Vec::new(), None);
     for arg in &params.args {
@@ -548,7 +563,8 @@ fn over_unit(
         }
     };
     if let Some(message) = frame_error(&params.window_frame) {
-        return Err(refused(message.to_owned()).into());
+        let hint = changed(function, |params| params.window_frame = rows_so_far());
+        return Err(refused(message.to_owned()).writing(&hint).into());
     }
     params.order_by = ordered_by(&params.order_by, order, flow, sorted)?;
     params.partition_by = vec![unit.clone()];

@@ -124,7 +124,7 @@ fn check(lookup: &Lookup, catalog: &Catalog) -> Result<(), Refusal> {
             Reason::BadValue,
             format!("PRIOR {table}({key}, {weight})"),
             "the key and the weight of a prior are two columns",
-            format!("PRIOR {table}(key, weight)"),
+            format!("PRIOR {table}({key}, …), with the column of the weights"),
         ));
     }
     match columns.iter().find(|column| found.column(column).is_none()) {

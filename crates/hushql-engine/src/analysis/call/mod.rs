@@ -20,6 +20,7 @@ use crate::dialect::{
 pub(crate) mod input_columns;
 pub(crate) mod lookup;
 pub(crate) mod read_calls;
+pub(crate) mod unit_counts;
 
 /// A release's clause with its call in the plan.
 #[derive(Debug, Clone)]

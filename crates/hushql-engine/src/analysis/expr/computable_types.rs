@@ -78,9 +78,7 @@ pub(crate) fn check(expr: &Expr, schema: &DFSchema) -> Result<(), Refusal> {
         DataType::Interval(_) | DataType::Duration(_) => {
             "an INTERVAL only beside a literal date or timestamp"
         }
-        _ => {
-            "columns of numbers, texts, dates and times; COUNT(*) in place of COUNT of this column"
-        }
+        _ => "columns of numbers, texts, dates and times, or the number of rows",
     };
     let message =
         format!("values of type {} cannot be computed with below a release", sql_type(&data_type));

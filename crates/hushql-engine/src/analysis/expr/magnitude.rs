@@ -7,12 +7,14 @@
 //! magnitude(price)  →  place(price), 0 to 196, all of them public
 //! ```
 
+use datafusion::common::Column;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::ScalarFunction;
 
 use super::facts::{Facts, KeySource, Scope};
 use super::interval::Interval;
-use crate::analysis::expr::shape::{MakeTotal, Total, not_allowed, readable, type_of};
+use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, not_allowed, readable, type_of};
+use crate::bind::quoting::name_of_column;
 use crate::buckets::Buckets;
 use crate::functions::place;
 use crate::refusal::{Reason, Refusal};
@@ -46,6 +48,15 @@ pub(crate) fn magnitude(
             "a column that describes people instead of identifying them",
         ));
     }
+    let domain = match is_temporal(&data_type) {
+        true => "BETWEEN ('2025-01-01', '2025-12-31')",
+        false => "IN ('a', 'b')",
+    };
+    let table = if let Expr::Column(Column { relation: Some(table), .. }) = argument {
+        table.to_string()
+    } else {
+        "…".to_owned()
+    };
     let buckets = Buckets::for_type(&data_type).ok_or_else(|| {
         Refusal::new(
             Reason::Operand,
@@ -54,7 +65,10 @@ pub(crate) fn magnitude(
                 "a column of type {} has no magnitudes: ranges can be found for numbers only",
                 sql_type(&data_type)
             ),
-            "SET PRIVACY DOMAIN BETWEEN (lo, hi) or IN (…) from what is known about it",
+            format!(
+                "ALTER TABLE {table} ALTER COLUMN {} SET PRIVACY DOMAIN {domain}, from what is known about it",
+                name_of_column(&name)
+            ),
         )
     })?;
     let last = i64::try_from(buckets.len().saturating_sub(1)).unwrap_or(0);

@@ -158,10 +158,7 @@ pub(crate) fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
             "a valid one, such as '2025-12-31', or the condition without it",
         )
     } else {
-        (
-            format!("'{text}' is not a value of type {}", sql_type(to)),
-            "a value of the type that it is compared with",
-        )
+        (format!("'{text}' is not a value of type {}", sql_type(to)), "a literal of this type")
     };
     Refusal::new(Reason::BadValue, readable(whole), message, hint)
 }

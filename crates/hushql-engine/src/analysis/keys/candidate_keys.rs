@@ -110,7 +110,7 @@ pub(crate) const NO_NUMBERS: &str =
     "the bounds and the step of a range must be numbers of moderate size";
 
 pub(crate) fn bad_range(name: &str, message: &str) -> Refusal {
-    Refusal::new(Reason::BadValue, name, message, format!("{name} IN RANGE(0.01, 5.00, 0.01)"))
+    Refusal::new(Reason::BadValue, name, message, format!("{name} IN RANGE(1, 5, 1)"))
 }
 
 pub(crate) fn too_many(name: &str, message: String) -> Refusal {

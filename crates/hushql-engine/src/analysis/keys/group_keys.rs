@@ -90,6 +90,15 @@ pub(crate) fn group_keys(
                 return Err(no_group(&short).into());
             }
         }
+        if let Some(person) = flow.names_person(expr) {
+            return Err(Refusal::new(
+                Reason::UnitAsKey,
+                &short,
+                format!("{short} names a person: one group per person is not an aggregate"),
+                format!("GROUP BY a column that many people share, or COUNT(DISTINCT {person})"),
+            )
+            .into());
+        }
         if facts.is_unit && !roster {
             return Err(Refusal::new(
                 Reason::UnitAsKey,

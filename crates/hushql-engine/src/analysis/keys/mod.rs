@@ -218,14 +218,19 @@ pub(crate) fn with_null(
     Ok(keys)
 }
 
-fn unknown(facts: &Facts, clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
-    let list = match data_type {
+/// A list of values of a type, for a hint.
+pub(crate) fn list_of(data_type: &DataType) -> &'static str {
+    match data_type {
         DataType::Boolean => "(TRUE, FALSE)",
         DataType::Date32 | DataType::Timestamp(..) => "('2025-01-01', '2025-01-02')",
         DataType::Time32(_) | DataType::Time64(_) => "('08:00', '12:00')",
         number if number.is_numeric() => "(1, 2)",
         _ => "('a', 'b')",
-    };
+    }
+}
+
+fn unknown(facts: &Facts, clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
+    let list = list_of(data_type);
     // Floats are keys only on the ticks of a declared domain.
     let (key, domain) = if data_type.is_floating() {
         (format!("CAST({clause} AS BIGINT)"), "BETWEEN (lo, hi) STEP s".to_owned())
@@ -308,7 +313,7 @@ pub(crate) fn listed_keys(
             clause,
             "a float column without STEP cannot be a group key: equal-looking values differ in their last bits",
             format!(
-                "CAST({clause} AS BIGINT), or declare SET PRIVACY DOMAIN BETWEEN (lo, hi) STEP s"
+                "CAST({clause} AS BIGINT) in place of each {clause}, with whole numbers as keys; or the column's domain: ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN BETWEEN (lo, hi) STEP s"
             ),
         ));
     }

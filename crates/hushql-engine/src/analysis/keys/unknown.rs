@@ -43,6 +43,9 @@ pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Ref
             ),
         ));
     }
+    if let Some(call) = calls.iter().find(|call| !is_number(call)) {
+        return Err(no_choice(call, &unknown));
+    }
     if calls.iter().all(|call| call.clause.parameters.delta.is_none()) {
         let asked =
             calls.iter().any(|c| c.clause.grouping.as_deref().is_some_and(asks_for_threshold));
@@ -56,15 +59,30 @@ pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Ref
             false => unknown,
         });
     }
-    match calls.iter().find(|call| !is_number(call)) {
-        None => Ok(()),
-        Some(call) => Err(Refusal::new(
-            Reason::UnknownKeys,
-            &call.clause.text,
-            "groups whose keys are not declared can have counts, sums, means and variances so far, not choices",
-            format!("GROUP BY {} KEYS (…), or a declared domain", unknown.clause()),
-        )),
-    }
+    Ok(())
+}
+
+/// The refusal of a choice for each group whose keys are not declared, with the list to write.
+fn no_choice(call: &Call, unknown: &Refusal) -> Refusal {
+    // The refusal of the keys starts with such a list, whose values have the type of the key.
+    let list = unknown.hint().split_once(", or ").map(|(list, _)| list);
+    let list = list.filter(|list| list.starts_with("GROUP BY ") && list.contains(" KEYS ("));
+    let list =
+        list.map_or_else(|| format!("GROUP BY {} KEYS (…)", unknown.clause()), ToOwned::to_owned);
+    let mean = match &call.clause.operand {
+        Operand::Aggregate(aggregate) if aggregate.function == AggregateName::Median => {
+            "; or AVG in place of MEDIAN"
+        }
+        Operand::Aggregate(_) | Operand::Selection(_) | Operand::Response => "",
+    };
+    Refusal::new(
+        Reason::UnknownKeys,
+        &call.clause.text,
+        "groups whose keys are not declared can have counts, sums, means and variances so far, not choices",
+        format!(
+            "{list}, with the keys that LAPLACE(eps=1, delta=1e-6) COUNT(*) for the same groups finds{mean}"
+        ),
+    )
 }
 
 /// True if OPTIONS ask for a threshold by its strategy alone.

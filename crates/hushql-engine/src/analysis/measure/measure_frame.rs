@@ -4,7 +4,7 @@
 //! write to give it one.
 
 use arrow::datatypes::DataType;
-use datafusion::common::Column;
+use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::analysis::below::contradiction;
@@ -13,7 +13,7 @@ use crate::analysis::below::walk::Tables;
 use crate::analysis::call::Call;
 use crate::analysis::call::input_columns::InputColumns;
 use crate::analysis::call::lookup::Lookups;
-use crate::analysis::expr::facts::Scope;
+use crate::analysis::expr::facts::{KeySource, Scope};
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::{exact, total};
 use crate::analysis::measure::choice::Choice;
@@ -70,7 +70,8 @@ pub(crate) fn argument(
 
 /// The parameters of a count of different values, with the rows that one unit has in the table that
 /// owns the values: it has no more values of a column than rows in the table of the column, and no
-/// more values of a link than rows in the table to which the link leads.
+/// more values of a link than rows in the table to which the link leads. It has no more values of a
+/// domain than the domain has.
 ///
 /// # Guarantee
 /// The bound is enforced like one that is written: of a unit with more values in a group, no more
@@ -83,7 +84,8 @@ pub(crate) fn with_rows_of_owner(
 ) -> Parameters {
     let mut parameters = parameters.clone();
     if let Input::Distinct(_) = input
-        && let Some(most) = rows_of_owner(call, frame)
+        && let Some(most) =
+            [rows_of_owner(call, frame), values_of_domain(call, frame)].into_iter().flatten().min()
     {
         parameters.rows = Some(parameters.rows.map_or(most, |rows| rows.min(most)));
     }
@@ -100,6 +102,18 @@ fn rows_of_owner(call: &Call, frame: &MeasureFrame<'_>) -> Option<u64> {
         None => own.max_rows(),
     };
     most.filter(|most| *most > 0)
+}
+
+/// The number of values that the counted expression can have, if it is below the rows of a unit.
+fn values_of_domain(call: &Call, frame: &MeasureFrame<'_>) -> Option<u64> {
+    let rows = frame.flow.subject.max_rows()?;
+    let facts = total(call.params.args.first()?, &frame.flow.scope).ok()?.facts;
+    let values = match facts.keys? {
+        KeySource::Values(values) => u64::try_from(values.len()).ok()?,
+        KeySource::Integers(lo, hi) => lo.abs_diff(hi).checked_add(1).filter(|_| lo <= hi)?,
+        KeySource::Ticks(ticks) => ticks.count(),
+    };
+    Some(values).filter(|values| (1..rows).contains(values))
 }
 
 /// Adds an expression to the columns as the argument of an aggregate.
@@ -227,7 +241,15 @@ impl MeasureFrame<'_> {
                 shown = cast.expr.as_ref().clone();
             }
             let data_type = shown.get_type(schema).map_err(|e| internal(&e))?;
-            let has_value = without_nan(shown, &data_type).is_not_null();
+            // Where the query computes the values, a zero may stand for a row that is left out, as
+            // in `SUM(CASE WHEN id = 7 THEN x ELSE 0 END)`.
+            let is_computed =
+                !is_counted && self.flow.trace(argument).is_none_or(|own| own.origin.is_none());
+            let mut has_value = without_nan(shown.clone(), &data_type).is_not_null();
+            if is_computed {
+                let zero = ScalarValue::new_zero(&data_type).map_err(|e| internal(&e))?;
+                has_value = has_value.and(shown.not_eq(Expr::Literal(zero, None)));
+            }
             all = Some(match all {
                 Some(filter) => filter.and(has_value),
                 None => has_value,

@@ -19,15 +19,17 @@ use super::input::AggregateRead;
 use super::measure_frame::MeasureFrame;
 use super::unknown_partitions::UnknownPartitions;
 use super::{Input, Measure, ReleaseKind};
+use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::call::Call;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::not_analyzed::NotAnalyzed;
-use crate::catalog::FloorOf;
+use crate::catalog::{Catalog, FloorOf};
 use crate::dialect::{
     AggregateCall, AggregateName, MechanismName, Operand, Parameters, ReleaseClause,
 };
 use crate::grid::Grid;
+use crate::privacy::{Epsilon, Rho};
 use crate::refusal::{Reason, Refusal};
 use arrow::datatypes::DataType;
 
@@ -47,6 +49,8 @@ pub struct PeopleCount {
     pub measure: usize,
     /// The measures of the numbers.
     pub of: Vec<usize>,
+    /// The number whose stated cost it shares. `None` if none states a cost.
+    pub payer: Option<usize>,
 }
 
 impl PeopleFloor {
@@ -100,6 +104,36 @@ impl PeopleFloor {
     }
 }
 
+/// The floors that bind what is released about these rows.
+pub(crate) fn floors_of(flow: &PrivateRelation, catalog: &Catalog) -> Vec<FloorOf> {
+    let tables = flow.subject.tables().iter().map(String::as_str);
+    catalog.floors_of(flow.subject.unit_domain(), tables)
+}
+
+/// The parameters of a number as a statement writes them: with the part of its cost that counts the
+/// people behind it.
+pub(crate) fn stated_parameters(
+    floor: Option<&PeopleFloor>,
+    measures: &[Measure],
+    measure: &Measure,
+) -> Parameters {
+    let mut written = measure.clause.parameters.clone();
+    let is_own = |at: usize| measures.get(at).is_some_and(|own| std::ptr::eq(own, measure));
+    let counts = floor.map_or(&[][..], |floor| floor.counts.as_slice());
+    let paid = counts.iter().find(|count| count.payer.is_some_and(is_own));
+    let Some(counting) = paid.and_then(|count| measures.get(count.measure)) else {
+        return written;
+    };
+    let part = &counting.clause.parameters;
+    if let (Some(own), Some(part)) = (&written.epsilon, &part.epsilon) {
+        written.epsilon = Epsilon::new(own.value() + part.value()).ok();
+    }
+    if let (Some(own), Some(part)) = (&written.rho, &part.rho) {
+        written.rho = Rho::new(own.value() + part.value()).ok();
+    }
+    written
+}
+
 /// The rows that enter a number: their condition, and the bounds on the groups of a unit.
 #[derive(Debug, Clone, PartialEq)]
 struct RowsBehind {
@@ -151,10 +185,14 @@ pub(crate) fn with_counts(
     }
     let mut counts = Vec::with_capacity(sets.len());
     for (behind, leader, of) in sets {
-        let parameters = of_payer(measures, &of)?;
+        let payer = payer(measures, &of);
+        let parameters = match payer.and_then(|at| measures.get_mut(at)) {
+            Some(payer) => of_payer(payer)?,
+            None => (MechanismName::Default, Parameters::default()),
+        };
         let Some(leader) = measures.get(leader) else { continue };
         let count = count(leader, behind, parameters, frame)?;
-        counts.push(PeopleCount { measure: measures.len(), of });
+        counts.push(PeopleCount { measure: measures.len(), of, payer });
         measures.push(count);
     }
     Ok(Some(PeopleFloor { floors, counts }))
@@ -250,18 +288,9 @@ fn of_options(floor: &FloorOf, text: &str) -> Refusal {
     )
 }
 
-/// The parameters of the count of people, from the dearest of its numbers, which gets the rest of
-/// its cost. Without a number that states a cost, the count states none either.
-///
-/// # Guarantee
-/// The two parts add up to the stated ε or ρ exactly.
-///
-/// # Errors
-/// Refuses a cost whose half is below the least that the engine counts.
-fn of_payer(
-    measures: &mut [Measure],
-    of: &[usize],
-) -> Result<(MechanismName, Parameters), Refusal> {
+/// The dearest of the numbers, which pays for the count of people behind them. `None` if none
+/// states a cost; then the count states none either.
+fn payer(measures: &[Measure], of: &[usize]) -> Option<usize> {
     let own =
         |measures: &[Measure], at: usize| measures.get(at).map(|m| m.clause.parameters.clone());
     let by_epsilon = of.iter().rev().copied().max_by(|a, b| {
@@ -278,9 +307,17 @@ fn of_payer(
             rho(*a).map(|r| r.value().clone()).cmp(&rho(*b).map(|r| r.value().clone()))
         })
     };
-    let Some(payer) = by_epsilon.or_else(by_rho).and_then(|at| measures.get_mut(at)) else {
-        return Ok((MechanismName::Default, Parameters::default()));
-    };
+    by_epsilon.or_else(by_rho)
+}
+
+/// The parameters of the count of people, from its payer, which gets the rest of its cost.
+///
+/// # Guarantee
+/// The two parts add up to the stated ε or ρ exactly.
+///
+/// # Errors
+/// Refuses a cost whose half is below the least that the engine counts.
+fn of_payer(payer: &mut Measure) -> Result<(MechanismName, Parameters), Refusal> {
     let text = payer.clause.text.clone();
     let small = || {
         Refusal::new(
@@ -293,14 +330,14 @@ fn of_payer(
     let parameters = &mut payer.clause.parameters;
     if let Some(epsilon) = &mut parameters.epsilon {
         let half = epsilon.share(2).map_err(|_| small())?;
-        let rest = crate::privacy::Epsilon::new(epsilon.value() - half.value());
+        let rest = Epsilon::new(epsilon.value() - half.value());
         *epsilon = rest.map_err(|_| small())?;
         let count = Parameters { epsilon: Some(half), ..Parameters::default() };
         return Ok((MechanismName::Laplace, count));
     }
     let Some(rho) = &mut parameters.rho else { return Err(small()) };
     let half = rho.share(2).map_err(|_| small())?;
-    let rest = crate::privacy::Rho::new(rho.value() - half.value());
+    let rest = Rho::new(rho.value() - half.value());
     *rho = rest.map_err(|_| small())?;
     Ok((MechanismName::Gaussian, Parameters { rho: Some(half), ..Parameters::default() }))
 }

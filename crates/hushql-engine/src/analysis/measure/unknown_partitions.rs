@@ -19,6 +19,7 @@ use super::row_bound_ladder::with_a_bound;
 use super::sensitivity::ContributionBounds;
 use super::{Input, Measure, VarianceMoments};
 use crate::analysis::below::unit::UnitScope;
+use crate::catalog::FloorOf;
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::refusal::{Reason, Refusal};
 
@@ -43,8 +44,8 @@ pub struct UnknownPartitions {
     pub compares: Compares,
     /// The released numbers that may be compared instead.
     pub released: Vec<Released>,
-    /// The fewest people of a group that may be shown: the owner's floor, or 1.
-    pub floor: u64,
+    /// The floors of people that bind the groups.
+    pub floors: Vec<FloorOf>,
 }
 
 /// The kind of number that is compared with a threshold.
@@ -110,19 +111,29 @@ impl UnknownPartitions {
     /// Determines the number that the threshold compares, and the clause that pays for it.
     ///
     /// # Guarantee
-    /// The floor is that of the owner. `limits` allow a unit one row in each group and at most
+    /// The floors are those of the owner. `limits` allow a unit one row in each group and at most
     /// `groups` groups, so that the numbers of units have Δ₁ = Δ₂² = C, and change by 1 in each
     /// group. With a counter, these are the counter's own limits.
     ///
     /// # Errors
-    /// Refuses several releases that state δ, units with several rows in a group, and an unbounded
-    /// number of groups of a unit.
+    /// Refuses months of people, several releases that state δ, units with several rows in a group,
+    /// and an unbounded number of groups of a unit.
     pub(crate) fn for_measures(
         measures: &[Measure],
         subject: &UnitScope,
-        floor: u64,
+        floors: &[FloorOf],
     ) -> Result<Self, Refusal> {
         let payer = payer(measures)?;
+        if let Some(date) = subject.month_of() {
+            return Err(Refusal::new(
+                Reason::UnknownKeys,
+                "GROUP BY",
+                format!(
+                    "a unit is one month of {date} here, so a threshold counts the months of people, and one person's many months could show a group of theirs"
+                ),
+                "keys that are public: GROUP BY x KEYS ('a', 'b'), or a domain that the owner declares",
+            ));
+        }
         if subject.is_row() && subject.max_rows() != Some(1) {
             return Err(Refusal::new(
                 Reason::NoContributionBound,
@@ -177,14 +188,20 @@ impl UnknownPartitions {
         let released = match counter {
             // If the query or the owner asks for a minimum number of units, the threshold must
             // compare a number of units.
-            None if least == 1 && floor <= 1 && !own => {
+            None if least == 1 && floors.is_empty() && !own => {
                 released(measures, &payer, &by_laplace, subject)
             }
             None | Some(_) => Vec::new(),
         };
         let covers = bounding.is_some_and(|measure| covers(measure, groups, subject));
         let compares = Compares::Units;
-        Ok(Self { limits, groups, counter, payer, least, covers, compares, released, floor })
+        let floors = floors.to_vec();
+        Ok(Self { limits, groups, counter, payer, least, covers, compares, released, floors })
+    }
+
+    /// The fewest people of a group that may be shown: the owner's largest floor, or 1.
+    pub(crate) fn floor(&self) -> u64 {
+        self.floors.iter().map(|own| own.floor.people).max().unwrap_or(1)
     }
 
     /// The same groups with a released number as the compared one, for each such number. `measures`

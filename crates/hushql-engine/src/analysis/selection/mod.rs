@@ -20,13 +20,14 @@ use super::measure::{Input, Measure};
 use crate::analysis::call::Call;
 use crate::analysis::expr::facts::grid_unit;
 use crate::analysis::keys::choice_target::ChoiceTarget;
+use crate::analysis::keys::list_of;
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::measure_frame::{MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::read::read;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::selection::selection_limits::{log_uniform, rounds, shared, worthwhile};
-use crate::dialect::{SelectionClause, Selector};
+use crate::dialect::{Parameters, SelectionClause, Selector};
 use crate::refusal::{Reason, Refusal};
 use candidates::prior;
 
@@ -95,7 +96,7 @@ pub(crate) fn of_keys(
             }
             (CandidateSource::Keys(target.own.clone()), prior)
         }
-        None => (unknown(&call, clause, &read, filter, &limits, frame)?, Prior::Uniform),
+        None => (unknown(&call, clause, &read, filter, &limits, (target, frame))?, Prior::Uniform),
     };
     let all_rows = adds_over_rows.then_some(limits.total).flatten();
     let choice = Choice {
@@ -124,11 +125,17 @@ fn unknown(
     read: &AggregateRead,
     filter: Option<usize>,
     limits: &ContributionBounds,
-    frame: &MeasureFrame<'_>,
+    (target, frame): (&ChoiceTarget<'_>, &MeasureFrame<'_>),
 ) -> Result<CandidateSource, Refusal> {
     let text = call.clause.text.as_str();
     let refuse = |message: &str| {
-        let hint = format!("{text} IN ('a', 'b'), or a declared domain, and no delta");
+        let parameters = Parameters { delta: None, ..call.clause.parameters.clone() };
+        let hint = format!(
+            "{} {}({parameters}) {text} IN {}, or a declared domain and no delta",
+            clause.selector,
+            call.clause.mechanism,
+            list_of(target.data_type)
+        );
         Err(Refusal::new(Reason::UnknownCandidates, text, message, hint))
     };
     if matches!(clause.selector, Selector::ArgMin | Selector::Bottom(_)) {

@@ -71,8 +71,9 @@ pub(crate) fn response(call: &Call, frame: &mut MeasureFrame<'_>) -> Result<Meas
     let parameters = &call.clause.parameters;
     let bounds = [parameters.rows, parameters.groups, parameters.total_rows];
     if bounds.iter().any(Option::is_some) {
-        let message = "a response is that of one row in one group";
-        let hint = "RANDOMIZED_RESPONSE(eps=1) without rows, groups and total";
+        let message =
+            "a response is that of one row in one group, so it takes no rows, groups and total";
+        let hint = format!("RANDOMIZED_RESPONSE(eps=1) {text}");
         return Err(Refusal::new(Reason::Parameter, text, message, hint).into());
     }
     let x = total(column, &frame.flow.scope)?;

@@ -10,7 +10,9 @@ use datafusion::execution::SessionState;
 
 use super::bind_query::BoundQuery;
 use super::declared::DeclaredState;
-use crate::analysis::{Analysis, Lookups, PrivateAggregate, analyze, analyze_as_written};
+use crate::analysis::{
+    Analysis, Lookups, NotAnalyzed, PrivateAggregate, analyze, analyze_as_written,
+};
 use crate::bind::Bound;
 use crate::catalog::Table;
 use crate::dialect::ColumnName;
@@ -33,6 +35,17 @@ pub(crate) struct Analyzed {
     pub(super) note: Option<String>,
 }
 
+/// The refusal of a query that the analysis refuses: that of a rule, if one forbids it as well,
+/// because whatever is written instead would be forbidden, too.
+fn ruled_out(error: NotAnalyzed, bound: &Bound, declared: &DeclaredState) -> NotAnalyzed {
+    // With ManyUnits, the query may become another one, whose subquery is a release.
+    if matches!(error, NotAnalyzed::Fault(_) | NotAnalyzed::ManyUnits(_)) {
+        return error;
+    }
+    let ruled = declared.rules.refusal_as_written(bound, &declared.catalog);
+    ruled.map_or(error, NotAnalyzed::from)
+}
+
 impl Session {
     /// Cuts a query into private aggregates with their sensitivity, and the public plan above them.
     pub(crate) fn analyze(
@@ -47,8 +60,9 @@ impl Session {
             false => analyze(&bound, &declared.catalog, &lookups, &tables),
             true => analyze_as_written(&bound, &declared.catalog, &lookups, &tables),
         };
-        let analysis =
-            analyzed.map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
+        let analysis = analyzed
+            .map_err(|error| ruled_out(error, &bound, &declared))
+            .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         self.inner.resources.check_keys(&analysis)?;
         if let Some(floor) = analysis.parts().iter().find_map(PrivateAggregate::people_floor)
             && range_of.is_some()
@@ -57,6 +71,10 @@ impl Session {
             let write = "ALTER TABLE t ALTER COLUMN x SET PRIVACY DOMAIN BETWEEN (lo, hi), with ends that anyone may know";
             return Err(floor.refusal("ANALYZE PRIVACY DOMAIN", why, write).into());
         }
+        declared
+            .rules
+            .check_releases(&analysis, &declared.catalog)
+            .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         let is_timeless = bound.is_timeless();
         Ok(Analyzed { analysis, looked_up, range_of, is_timeless, declared, note })
     }

@@ -39,7 +39,7 @@ impl Session {
             // Otherwise, a declared domain would determine the answer.
             declared.catalog = declared.catalog.without_domain(table, column);
         }
-        let DeclaredState { catalog, open, template: _ } = &declared;
+        let DeclaredState { catalog, open, template: _, rules: _ } = &declared;
         let sources = self.inner.sources(&query.tree, catalog, &self.analyst, open)?;
         let views = views::named(&query.tree, catalog);
         let bound = bind(query, &sources).map_err(|error| match error {

@@ -12,7 +12,7 @@ use datafusion::logical_expr::LogicalPlan;
 use super::analyze::Analyzed;
 use super::declared::{CalledTemplate, DeclaredState};
 use crate::analysis::Analysis;
-use crate::catalog::{Catalog, Replay, Source, Table};
+use crate::catalog::{Catalog, Replay, Source, Table, TableRules};
 use crate::dialect::ColumnName;
 use crate::engine::range::Proposal;
 use crate::engine::session::Session;
@@ -54,6 +54,12 @@ impl Planned {
     pub(crate) fn hidden(&self) -> Option<&str> {
         let template = self.declared.template.as_ref().filter(|template| template.is_hidden);
         template.map(|template| template.name.as_str())
+    }
+
+    /// The rules that bind it, each with its table.
+    pub(crate) fn rules(&self) -> Vec<(&str, &TableRules)> {
+        let parts = self.release.analysis().parts().iter();
+        self.declared.rules.of_tables(parts.flat_map(|part| part.subject().tables()))
     }
 
     /// The same, to replace draws by earlier ones.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::analysis::BindingRules;
 use crate::engine::session::Session;
 use crate::engine::visible_catalog::VisibleCatalog;
 use crate::error::Error;
@@ -17,6 +18,8 @@ pub(crate) struct DeclaredState {
     pub(crate) open: Arc<OpenFiles>,
     /// The template whose query this is, if it is one's.
     pub(crate) template: Option<Arc<CalledTemplate>>,
+    /// The rules of tables that bind it. The owner's own statements and templates have none.
+    pub(crate) rules: Arc<BindingRules>,
 }
 
 /// The template that a statement calls.
@@ -87,11 +90,13 @@ impl CalledTemplate {
 impl Session {
     /// The present declarations, without open files.
     pub(crate) fn declared(&self) -> Result<DeclaredState, Error> {
-        Ok(DeclaredState {
-            catalog: self.inner.catalog_of(&self.analyst)?,
-            open: self.inner.open_files(),
-            template: None,
-        })
+        let catalog = self.inner.catalog_of(&self.analyst)?;
+        let rules = match self.is_owner() {
+            true => BindingRules::default(),
+            false => BindingRules::of(&catalog, &self.analyst),
+        };
+        let open = self.inner.open_files();
+        Ok(DeclaredState { catalog, open, template: None, rules: Arc::new(rules) })
     }
 
     /// Whether the declarations are still the same.

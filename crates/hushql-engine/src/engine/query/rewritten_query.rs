@@ -1,8 +1,8 @@
 //! Proposes a whole statement instead of a refused query.
 //!
 //! In: the text of a query, and its refusal. Out: the refusal with a statement that is accepted, if
-//! the query lacks only a δ. Each statement is planned before it is shown. This reads no private
-//! row.
+//! the query, or what the refusal proposes, lacks only a δ. Each statement is planned before it is
+//! shown. This reads no private row.
 
 use datafusion::execution::SessionState;
 
@@ -25,18 +25,37 @@ impl Session {
             Error::Refused(refusal) if refusal.reason() == Reason::UnknownKeys => {
                 Error::Refused(self.with_threshold(refusal, text, state))
             }
+            Error::Refused(refusal) if refusal.reason() == Reason::Exact => {
+                Error::Refused(self.with_accepted_hint(refusal, state))
+            }
             other => other,
         }
     }
 
+    /// Whether a statement would be charged.
+    fn is_accepted(&self, candidate: &str, state: &SessionState) -> bool {
+        let Ok(Statement::Query(query)) = self.parse(candidate) else { return false };
+        self.due(query, state).is_ok_and(|due| self.quote(&due).is_ok())
+    }
+
     fn with_threshold(&self, refusal: Refusal, text: &str, state: &SessionState) -> Refusal {
-        let is_accepted = |candidate: &String| {
-            let Ok(Statement::Query(query)) = self.parse(candidate) else { return false };
-            self.due(query, state).is_ok_and(|due| self.quote(&due).is_ok())
-        };
         let candidates = self.defaults().into_iter().flat_map(|cost| thresholded(text, &cost));
-        match candidates.into_iter().find(is_accepted) {
+        match candidates.into_iter().find(|candidate| self.is_accepted(candidate, state)) {
             Some(statement) => refusal.with_threshold(statement),
+            None => refusal,
+        }
+    }
+
+    /// The refusal of exact values. If the statement that it proposes groups by what nobody
+    /// declared, it proposes the same statement with a δ.
+    fn with_accepted_hint(&self, refusal: Refusal, state: &SessionState) -> Refusal {
+        let proposed = refusal.hint();
+        if !proposed.starts_with("SELECT ") || self.is_accepted(proposed, state) {
+            return refusal;
+        }
+        let candidates = thresholded(proposed, "1");
+        match candidates.into_iter().find(|candidate| self.is_accepted(candidate, state)) {
+            Some(statement) => refusal.writing(&statement),
             None => refusal,
         }
     }

@@ -24,6 +24,7 @@ use super::run::ReadAsPublic;
 use crate::analysis::private_rows::PrivateRows;
 use crate::analysis::private_rows::private_rows;
 use crate::answer::Receipt;
+use crate::catalog::TableRules;
 use crate::codes::Codes;
 use crate::dialect::SyntheticStatement;
 use crate::engine::attempts::Attempts;
@@ -71,6 +72,11 @@ impl DueRows {
         let rows = asked.map_or(self.most_rows(), |rows| rows.min(self.most_rows()));
         let rows = rows.saturating_mul(task.sizes.len()).saturating_mul(4);
         self.release.plan().bytes().saturating_add(rows)
+    }
+
+    /// The rules that bind it, each with its table.
+    pub(crate) fn rules(&self) -> Vec<(&str, &TableRules)> {
+        self.declared.rules.of_tables(self.release.rows().subject().tables())
     }
 
     /// The cells of people that it is charged to, in words; empty if the people have no cells.
@@ -166,6 +172,10 @@ impl Session {
         let rows = private_rows(&bound, catalog, &tables, &options.buckets, options.per_person)
             .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         let most_rows = most_rows(&rows);
+        declared
+            .rules
+            .check_rows(bound.plan(), catalog)
+            .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         let Resources { time, memory, .. } = self.inner.resources;
         let limits = Limits { time, memory, most_rows };
         Ok(synthetic(rows, *method, options, catalog, limits)?)

@@ -22,7 +22,8 @@ use crate::bind::names::tables_named;
 use crate::bind::sources::LEDGER;
 use crate::catalog::{Catalog, ParameterDomain, ParameterType, Template};
 use crate::dialect::{
-    QueryStatement, Show, Statement, TemplateCall, parse, parse_template, with_body,
+    Parameters, QueryStatement, ReleaseClause, Show, Statement, TemplateCall, parse,
+    parse_template, with_body,
 };
 use crate::engine::attempts::Attempts;
 use crate::engine::session::Session;
@@ -83,6 +84,8 @@ impl Session {
             catalog: catalog.clone(),
             open: Arc::clone(&declared.open),
             template: called(declared.catalog.is_part()),
+            // The owner fixed the question, and rules are the owner's as well.
+            rules: Arc::default(),
         };
         let body = parse_template(&template.body, size, &literals);
         let body = body.map_err(|error| hidden.told(error.into()))?;
@@ -234,16 +237,27 @@ impl Session {
     /// release table exists for those who may.
     pub(in crate::engine) fn is_seen_through(&self, query: &QueryStatement) -> Result<(), Error> {
         let Some(call) = &query.template else { return Ok(()) };
-        match self.inner.catalog_of(&self.analyst)?.is_part() {
-            false => Ok(()),
-            true => Err(Refusal::new(
+        let own = self.inner.catalog_of(&self.analyst)?;
+        match !own.is_part() || self.is_hidden_from(&own, call) == Some(false) {
+            true => Ok(()),
+            false => Err(Refusal::new(
                 Reason::Statement,
                 &call.name,
-                "the answer of a template is stored for those who see everything alone",
+                "the answer of a template is stored for those who may ask about all of its tables",
                 "the call itself: the same call again is shown again, at no cost",
             )
             .into()),
         }
+    }
+
+    /// Whether a template reads what its caller may not ask about; `None` for what is no call.
+    fn is_hidden_from(&self, own: &VisibleCatalog, call: &TemplateCall) -> Option<bool> {
+        let template = called(own, call).ok()?;
+        let values = assigned(template, &call.arguments).ok()?;
+        let literals: Vec<_> = values.iter().map(AssignedValue::literal).collect();
+        let whole = self.inner.catalog_of_template(own, &template.name).ok()?;
+        let body = parse_template(&template.body, &self.inner.resources.statement, &literals);
+        Some(!sees_all(own, &body.ok()?, &whole))
     }
 
     /// The template with the present values of public columns as lists, to take samples from.
@@ -287,9 +301,13 @@ impl Session {
             let body = parse_template(&template.body, size, &literals)?;
             not_the_ledger(&body, catalog)?;
             named_columns(&body)?;
+            if !template.parameters.is_empty() {
+                costs_what_is_written(&body)?;
+            }
             let query = with_body(&outer, &call, body).ok_or(Error::Internal)?;
             let open = self.inner.open_files();
-            let declared = DeclaredState { catalog: catalog.clone(), open, template: None };
+            let rules = Arc::default();
+            let declared = DeclaredState { catalog: catalog.clone(), open, template: None, rules };
             let planned = self.planned_over(query, declared, state)?;
             if first.is_none() {
                 let due = self.asked(planned, Vec::new())?;
@@ -365,6 +383,24 @@ fn sees_all(own: &Catalog, body: &QueryStatement, whole: &Catalog) -> bool {
     // The clauses of releases name tables, too: keys and priors.
     let is_plain = Lookups::needed(&body.releases, own).is_ok();
     is_plain && names.iter().all(is_usable)
+}
+
+/// Refuses a cost that follows from an accuracy: values of a call could change it, and a template
+/// costs the same for all values.
+fn costs_what_is_written(body: &QueryStatement) -> Result<(), Refusal> {
+    let goal = |release: &&ReleaseClause| {
+        let Parameters { within, complete_above, .. } = &release.parameters;
+        within.is_some() || complete_above.is_some()
+    };
+    match body.releases.iter().find(goal) {
+        None => Ok(()),
+        Some(release) => Err(Refusal::new(
+            Reason::Parameter,
+            &release.text,
+            "its cost follows from an accuracy and from what is added up, and a template costs the same for all values of its parameters",
+            "eps=… or rho=… in place of within=… and complete_above=…",
+        )),
+    }
 }
 
 /// Refuses the ledger in a template: it shows each caller something else.

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
@@ -123,6 +123,11 @@ pub(super) struct TextFile {
 /// Text files with declared columns, one after the other.
 pub(super) struct LenientFiles {
     files: Vec<TextFile>,
+    /// All declared columns.
+    declared: SchemaRef,
+    /// The columns that are read, by their places among the declared ones.
+    wanted: Vec<usize>,
+    /// These columns.
     schema: SchemaRef,
 }
 
@@ -134,8 +139,22 @@ impl fmt::Debug for LenientFiles {
 }
 
 impl LenientFiles {
-    pub(super) fn new(files: Vec<TextFile>, schema: SchemaRef) -> Self {
-        Self { files, schema }
+    /// The files of a table, of which these columns are read, by their places; all without
+    /// `wanted`. Which lines are rows does not depend on it.
+    ///
+    /// # Errors
+    /// Arrow's, for a column that does not exist.
+    pub(super) fn new(
+        files: Vec<TextFile>,
+        declared: SchemaRef,
+        wanted: Option<&Vec<usize>>,
+    ) -> Result<Self> {
+        let wanted: Vec<usize> = match wanted {
+            Some(wanted) => wanted.clone(),
+            None => (0..declared.fields().len()).collect(),
+        };
+        let schema = Arc::new(declared.project(&wanted)?);
+        Ok(Self { files, declared, wanted, schema })
     }
 }
 
@@ -149,11 +168,14 @@ impl PartitionStream for LenientFiles {
         let output = builder.tx();
         let files = self.files.iter();
         let files = files.map(|file| (file.held.reader(), file.shape.clone(), file.behind.clone()));
-        let (files, schema) = (files.collect::<Vec<_>>(), Arc::clone(&self.schema));
+        let files = files.collect::<Vec<_>>();
+        let (declared, wanted) = (Arc::clone(&self.declared), self.wanted.clone());
+        let schema = Arc::clone(&self.schema);
         // The files of a table have the same options.
         let cells = self.files.first().map(|file| file.shape.cells()).unwrap_or_default();
         builder.spawn_blocking(move || {
-            let mut rows = TextRows::new(&schema, &cells);
+            let width = declared.fields().len();
+            let mut rows = TextRows { width, wanted, ..TextRows::new(&schema, &cells) };
             let mut emit = |batch: RecordBatch| output.blocking_send(Ok(batch)).is_ok();
             for (file, shape, behind) in files {
                 if output.is_closed() {
@@ -163,7 +185,7 @@ impl PartitionStream for LenientFiles {
                 let lines = shape.lines(file)?;
                 match shape {
                     TextFormat::Csv(format) => csv_rows(lines, &format, &mut rows, &mut emit)?,
-                    TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut emit)?,
+                    TextFormat::Json { .. } => json_rows(lines, &declared, &mut rows, &mut emit)?,
                 }
             }
             if rows.len > 0 {
@@ -186,7 +208,11 @@ pub(super) enum CellValue<'a> {
 
 /// Cells as text, collected until a batch is full.
 pub(super) struct TextRows {
+    /// The columns that are read.
     schema: SchemaRef,
+    /// Their places among all columns, and the number of all columns.
+    wanted: Vec<usize>,
+    width: usize,
     columns: Vec<StringBuilder>,
     /// How cells are written.
     cells: CellFormat,
@@ -230,15 +256,31 @@ impl TextRows {
         let reader = |field: &FieldRef| CellReader::new(field.data_type(), cells);
         let readers = schema.fields().iter().map(reader).collect();
         let (schema, cells, behind) = (Arc::clone(schema), cells.clone(), Vec::new());
-        Self { schema, columns, cells, readers, behind, len: 0, bytes: 0, counts: None }
+        let width = schema.fields().len();
+        let wanted = (0..width).collect();
+        let (len, bytes, counts) = (0, 0, None);
+        Self { schema, wanted, width, columns, cells, readers, behind, len, bytes, counts }
     }
 
     /// The number of cells that a row has in the file.
     fn own(&self) -> usize {
-        self.columns.len().saturating_sub(self.behind.len())
+        self.width.saturating_sub(self.behind.len())
     }
 
-    /// Adds the row of a line; true if the batch is full.
+    /// The places of the cells of a row in the file that are read.
+    fn wanted_cells(&self) -> Vec<usize> {
+        let own = self.own();
+        self.wanted.iter().copied().filter(|place| *place < own).collect()
+    }
+
+    /// Counts the bytes of a row towards those of a batch, so that the columns that are read do not
+    /// decide where a batch ends.
+    pub(super) fn add_bytes(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Adds the row of a line, given the cells of the file that are read; true if the batch is
+    /// full.
     fn push<'a>(&mut self, line: u64, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
         self.push_values(line, cells.map(|cell| cell.map_or(CellValue::Null, CellValue::Text)))
     }
@@ -251,11 +293,12 @@ impl TextRows {
     ) -> bool {
         let own = self.own();
         let mut cells = cells.chain(std::iter::repeat(CellValue::Null));
-        let mut behind = self.behind.iter().map(Option::as_deref);
-        for (i, (column, reader)) in self.columns.iter_mut().zip(&self.readers).enumerate() {
-            let cell = match i < own {
-                true => cells.next(),
-                false => behind.next().flatten().map(CellValue::Text),
+        let behind = &self.behind;
+        let columns = self.columns.iter_mut().zip(&self.readers).zip(&self.wanted);
+        for (i, ((column, reader), place)) in columns.enumerate() {
+            let cell = match place.checked_sub(own) {
+                None => cells.next(),
+                Some(at) => behind.get(at).and_then(Option::as_deref).map(CellValue::Text),
             };
             let cell = match cell {
                 Some(CellValue::Text(cell)) => Some(cell),
@@ -270,10 +313,7 @@ impl TextRows {
             // A batch's text array must stay below its limit, so a longer cell is NULL.
             let cell = cell.filter(|cell| cell.len() <= BATCH_BYTES);
             match cell.map(|cell| (cell, reader.read(cell))) {
-                Some((_, ReadCell::Text(text))) => {
-                    self.bytes += text.len();
-                    column.append_value(text);
-                }
+                Some((_, ReadCell::Text(text))) => column.append_value(text),
                 Some((cell, ReadCell::Unfit)) => {
                     column.append_null();
                     if let Some(counts) = &mut self.counts {
@@ -306,8 +346,10 @@ impl TextRows {
         if let Some(counts) = &mut self.counts {
             counts.lines.clear();
         }
+        // No column may be read, and the rows count.
+        let len = RecordBatchOptions::new().with_row_count(Some(self.len));
         (self.len, self.bytes) = (0, 0);
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &len)?)
     }
 }
 
@@ -367,14 +409,18 @@ pub(super) fn cells_fit(
 ) -> Result<bool> {
     let mut rows = TextRows::new(schema, &format.cells);
     rows.counts = Some(BatchCounts::new(schema));
-    rows.push(1, cells_of(record));
+    rows.push(1, cells_of(record, &rows.wanted_cells()));
     rows.batch()?;
     Ok(rows.counts.is_some_and(|counts| counts.columns.iter().all(|column| column.unfit == 0)))
 }
 
-/// The cells of a record as texts: those that are empty or not UTF-8 have none.
-fn cells_of(record: &csv::ByteRecord) -> impl Iterator<Item = Option<&str>> {
-    record.iter().map(|cell| std::str::from_utf8(cell).ok().filter(|text| !text.is_empty()))
+/// The cells of a record at these places as texts: those that are empty or not UTF-8 have none.
+fn cells_of<'a>(
+    record: &'a csv::ByteRecord,
+    places: &[usize],
+) -> impl Iterator<Item = Option<&'a str>> {
+    let text = |cell| std::str::from_utf8(cell).ok().filter(|text| !text.is_empty());
+    places.iter().map(move |place| record.get(*place).and_then(text))
 }
 
 /// The counts of each column of a file.
@@ -391,7 +437,7 @@ pub(super) fn count_cells(
     let lines = shape.lines(file.reader())?;
     match shape {
         TextFormat::Csv(format) => csv_rows(lines, format, &mut rows, &mut |_| true)?,
-        TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut |_| true)?,
+        TextFormat::Json { .. } => json_rows(lines, schema, &mut rows, &mut |_| true)?,
     }
     rows.batch()?;
     Ok(rows.into_counts())
@@ -406,12 +452,13 @@ fn csv_rows(
     if format.header {
         lines.next()?;
     }
-    let mut record = csv::ByteRecord::new();
+    let (mut record, wanted) = (csv::ByteRecord::new(), rows.wanted_cells());
     while let Some(line) = lines.next()? {
         if !format.read_cells(line, &mut record) || record.len() != rows.own() {
             continue;
         }
-        if rows.push(lines.first_line(), cells_of(&record)) && !emit(rows.batch()?) {
+        rows.add_bytes(record.as_slice().len());
+        if rows.push(lines.first_line(), cells_of(&record, &wanted)) && !emit(rows.batch()?) {
             break;
         }
     }
@@ -420,11 +467,13 @@ fn csv_rows(
 
 fn json_rows(
     mut lines: LineReader,
+    declared: &SchemaRef,
     rows: &mut TextRows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
-    let own = rows.schema.fields().iter().take(rows.own());
-    let names: Vec<String> = own.map(|f| f.name().clone()).collect();
+    let fields = declared.fields();
+    let names = rows.wanted_cells().into_iter().filter_map(|place| fields.get(place));
+    let names: Vec<String> = names.map(|field| field.name().clone()).collect();
     while let Some(line) = lines.next()? {
         if line.trim_ascii().is_empty() {
             continue;
@@ -445,6 +494,7 @@ fn json_rows(
             })
             .collect();
         let cells = cells.iter().map(Option::as_deref);
+        rows.add_bytes(line.len());
         if rows.push(lines.first_line(), cells) && !emit(rows.batch()?) {
             break;
         }
@@ -481,7 +531,10 @@ mod tests {
         let mut emit = |_: RecordBatch| panic!("the batch is full");
         match shape {
             TextFormat::Csv(format) => csv_rows(lines, &format, &mut rows, &mut emit).unwrap(),
-            TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut emit).unwrap(),
+            TextFormat::Json { .. } => {
+                let declared = Arc::clone(&rows.schema);
+                json_rows(lines, &declared, &mut rows, &mut emit).unwrap();
+            }
         }
         let batch = rows.batch().unwrap();
         assert_eq!(batch.column(1).len(), batch.num_rows());

@@ -27,6 +27,7 @@ mod file_set;
 mod file_stamp;
 mod fitting_types;
 mod foreign_files;
+mod grown_file;
 mod json_columns;
 mod json_objects;
 mod key_columns;
@@ -84,12 +85,14 @@ use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilde
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::streaming::PartitionStream as _;
 
 pub(crate) use check::{OpenFiles, Reading, register};
 pub(crate) use delta_tables::{declared_version, newer_version, newest_version};
 pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written_location};
 pub(crate) use file_columns::{columns_of, hashes_content, is_strict, may_change, set_strict};
 use file_columns::{schema_of_columns, shape_of};
+pub(crate) use grown_file::has_grown;
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 pub(crate) use key_columns::refuse_other_keys;
 use lenient::{LenientFiles, TextFile, TextFormat};
@@ -182,8 +185,24 @@ impl FileTable {
         Ok(self.open.held(location)?)
     }
 
-    /// The rows of the open file, with its own columns.
-    fn rows(&self, held: &Arc<OpenFile>) -> datafusion::common::Result<Arc<dyn TableProvider>> {
+    /// Whether the file is a text.
+    fn is_text(&self) -> bool {
+        match &self.table.source {
+            Source::File { format, .. } => match format {
+                FileFormat::Csv | FileFormat::Json => true,
+                FileFormat::Parquet | FileFormat::Arrow | FileFormat::Sqlite => false,
+            },
+            Source::Postgres { .. } | Source::Registered | Source::Released { .. } => false,
+        }
+    }
+
+    /// The rows of the open file, with its own columns. The rows of a text have only the columns of
+    /// the projection.
+    fn rows(
+        &self,
+        held: &Arc<OpenFile>,
+        projection: Option<&Vec<usize>>,
+    ) -> datafusion::common::Result<Arc<dyn TableProvider>> {
         let Source::File { format, .. } = &self.table.source else {
             return Err(crate::grid::failed());
         };
@@ -206,7 +225,8 @@ impl FileTable {
             FileFormat::Csv | FileFormat::Json => {
                 let (held, shape) = (Arc::clone(held), self.shape.clone());
                 let file = TextFile { held, shape, behind: Vec::new() };
-                let file = LenientFiles::new(vec![file], Arc::clone(&schema));
+                let file = LenientFiles::new(vec![file], schema, projection)?;
+                let schema = Arc::clone(file.schema());
                 Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(file)])?))
             }
         }
@@ -255,13 +275,15 @@ impl TableProvider for FileTable {
             let (table, schema) = (Arc::clone(&self.table), Arc::clone(&self.schema));
             return UnverifiedRows::new(table, schema, Arc::clone(&self.open)).scan(projection);
         }
-        let rows = self.rows(&held)?;
+        let rows = self.rows(&held, projection)?;
+        let is_text = self.is_text();
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),
             None => (0..self.schema.fields().len()).collect(),
         };
         let needed = held.structs.get().map(|structs| structs.needed(&columns));
-        let scan = rows.scan(state, needed.as_ref().or(projection), filters, limit).await?;
+        let left = needed.as_ref().or(projection).filter(|_| !is_text);
+        let scan = rows.scan(state, left, filters, limit).await?;
         // Before the charge, the scan of a private table claims no number of rows.
         let may_claim = self.table.is_public() || PaidFor::is_given(state.config());
         let scan = match held.rows.get().filter(|_| may_claim) {

@@ -77,6 +77,13 @@ impl ManyFiles {
         Arc::clone(&self.schema)
     }
 
+    fn projected(&self, projection: Option<&Vec<usize>>) -> Result<SchemaRef> {
+        Ok(match projection {
+            Some(projection) => Arc::new(self.schema.project(projection)?),
+            None => self.columns(),
+        })
+    }
+
     pub(super) fn are_public(&self) -> bool {
         self.table.is_public()
     }
@@ -122,19 +129,16 @@ impl ManyFiles {
                         part.push(file);
                     }
                 }
-                let part = |files| -> Arc<dyn PartitionStream> {
-                    Arc::new(LenientFiles::new(files, self.columns()))
+                let part = |files| -> Result<Arc<dyn PartitionStream>> {
+                    Ok(Arc::new(LenientFiles::new(files, self.columns(), projection)?))
                 };
-                streaming(self.columns(), parts.into_iter().map(part).collect(), projection)
+                let parts = parts.into_iter().map(part).collect::<Result<_>>()?;
+                streaming(self.projected(projection)?, parts, None)
             }
             // Such a table has one file.
             FileFormat::Sqlite => Err(crate::grid::failed()),
             FileFormat::Parquet | FileFormat::Arrow if set.members.is_empty() => {
-                let schema = match projection {
-                    Some(projection) => Arc::new(self.schema.project(projection)?),
-                    None => self.columns(),
-                };
-                Ok(Arc::new(EmptyExec::new(schema)))
+                Ok(Arc::new(EmptyExec::new(self.projected(projection)?)))
             }
             FileFormat::Parquet | FileFormat::Arrow => {
                 self.stored(&set, *format, projection, groups)
@@ -163,10 +167,7 @@ impl ManyFiles {
                 None => alike.push((read, vec![member])),
             }
         }
-        let declared = match projection {
-            Some(projection) => Arc::new(self.schema.project(projection)?),
-            None => self.columns(),
-        };
+        let declared = self.projected(projection)?;
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),
             None => (0..self.schema.fields().len()).collect(),

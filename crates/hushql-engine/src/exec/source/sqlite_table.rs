@@ -443,6 +443,11 @@ fn read_rows(
         for column in 0..names.len() {
             values.push(value_of(row.get_ref(column)?));
         }
+        let texts = values.iter().map(|value| match value {
+            StoredValue::Text(text) => text.len(),
+            StoredValue::Null | StoredValue::Bytes => 0,
+        });
+        rows.add_bytes(texts.sum());
         let cells = values.iter().map(|value| match value {
             StoredValue::Null => CellValue::Null,
             StoredValue::Text(text) => CellValue::Text(text),

@@ -110,7 +110,9 @@ impl RowSign {
         match unit {
             None => Self::Fits((0..schema.fields().len()).collect()),
             Some(Unit::Row) => Self::LeadsTo(Vec::new()),
-            Some(Unit::Column { column, .. }) => Self::LeadsTo(place(column).into_iter().collect()),
+            Some(Unit::Column { column: person, .. } | Unit::Month { person, .. }) => {
+                Self::LeadsTo(place(person).into_iter().collect())
+            }
             Some(Unit::Via(link)) => Self::LeadsTo(link.columns.iter().filter_map(place).collect()),
         }
     }

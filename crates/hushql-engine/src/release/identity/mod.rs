@@ -387,15 +387,17 @@ fn of_threshold(
         covers,
         compares,
         released: _,
-        floor,
+        // The selection has what follows from them.
+        floors: _,
     }) = groups
     {
-        all.debug(&(limits, groups, counter, least, covers, compares, floor));
+        all.debug(&(limits, groups, counter, least, covers, compares));
     }
     if let Some(PartitionSelection {
         threshold,
         least,
         floor,
+        by_beta,
         groups,
         epsilon,
         delta,
@@ -407,7 +409,7 @@ fn of_threshold(
         others: _,
     }) = selection
     {
-        all.debug(&(threshold, least, floor, groups, epsilon, delta, counter));
+        all.debug(&(threshold, least, floor, by_beta, groups, epsilon, delta, counter));
         all.debug(&(noise, loss, compares));
     }
     all

@@ -1,7 +1,7 @@
 use hushql_privacy::privacy::{Notion, Spend};
 
 use super::*;
-use crate::catalog::{Budget, PerQuery, Replay};
+use crate::catalog::{Budget, Link, PerQuery, Replay};
 
 fn visits() -> Table {
     let column = |name: &str| Column {

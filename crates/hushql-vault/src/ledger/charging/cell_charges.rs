@@ -24,7 +24,7 @@ use rusqlite::Connection;
 use crate::catalog::cell::Partition;
 use crate::catalog::cells::{Cells, set};
 use crate::catalog::store::{self, Fields};
-use crate::catalog::{Budget, Catalog, Cell, Touched};
+use crate::catalog::{Budget, Catalog, Cell, Fingerprint, Source, Table, Touched};
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::sums::{CellOfPeople, EntrySum};
@@ -130,8 +130,9 @@ pub(crate) fn check_beginning(witness: &Witness, cells: Option<Cells<'_>>) -> Re
 /// For each budget with a partition, a digest of everything that determines the cell of a person.
 pub(crate) type Decided = BTreeMap<String, [u8; 32]>;
 
-/// Everything that determines the cell of a person, under the present declarations.
-pub(crate) fn decided(catalog: &Catalog) -> Decided {
+/// Everything that determines the cell of a person, under the present declarations; of a `grown`
+/// table whose cells are months, everything but which files it has.
+pub(crate) fn decided(catalog: &Catalog, grown: Option<&str>) -> Decided {
     let mut decided = Decided::new();
     for budget in catalog.budgets().filter(|budget| catalog.partition(&budget.name).is_some()) {
         let people = catalog.people(catalog.unit_domain_of(budget));
@@ -142,14 +143,27 @@ pub(crate) fn decided(catalog: &Catalog) -> Decided {
         };
         let theirs = catalog.tables().filter(|table| is_theirs(&table.name));
         let mut names: BTreeSet<String> = people.clone();
+        let has_grown = |table: &Table| {
+            grown == Some(table.name.as_str()) && table.unit().is_some_and(|u| u.month().is_some())
+        };
+        let mut same = BTreeSet::new();
         for table in theirs {
+            let mut table = table.clone();
+            if has_grown(&table) {
+                same.insert(table.name.clone());
+                if let Source::File { fingerprint: Some(held), .. } = &mut table.source {
+                    *held = Fingerprint { over_lines: held.over_lines, ..no_file() };
+                }
+            }
             names.insert(table.name.clone());
             // A declaration always serializes; the type requires a value.
-            fields.text(&serde_json::to_string(table).unwrap_or_default());
+            fields.text(&serde_json::to_string(&table).unwrap_or_default());
         }
         for name in names {
             fields.text(&name);
-            fields.integer(catalog.numbers().of(&name));
+            if !same.contains(&name) {
+                fields.integer(catalog.numbers().of(&name));
+            }
         }
         for other in catalog.budgets_of(catalog.unit_domain_of(budget)) {
             if let Some(Partition { table, column, .. }) = catalog.partition(&other.name) {
@@ -161,19 +175,35 @@ pub(crate) fn decided(catalog: &Catalog) -> Decided {
     decided
 }
 
+/// The fingerprint of any file.
+fn no_file() -> Fingerprint {
+    Fingerprint {
+        size: 0,
+        modified_nanos: 0,
+        changed_nanos: None,
+        device: None,
+        inode: 0,
+        sha256: String::new(),
+        files: None,
+        over_lines: false,
+    }
+}
+
 /// Gives a new beginning to cells whose people may have moved to other cells. The caller holds the
 /// write lock and is about to commit.
 ///
 /// # Guarantee
 /// After `Ok`, every partition whose tables, column, domain or people a declaration has touched
-/// begins after the newest entry of the ledger.
+/// begins after the newest entry of the ledger; except that the months of the `grown` table go on
+/// if nothing else about it has changed.
 pub(crate) fn begin_anew(
     connection: &Connection,
     witness: &mut Witness,
     before: &Decided,
+    grown: Option<&str>,
 ) -> Result<(), Fault> {
     let catalog = store::load(connection)?;
-    let now = decided(&catalog);
+    let now = decided(&catalog, grown);
     for (budget, digest) in &now {
         let Some(partition) = catalog.partition(budget) else { continue };
         if before.get(budget) == Some(digest) {

@@ -5,6 +5,7 @@ pub(crate) mod caps;
 pub(crate) mod carried;
 pub(crate) mod cell_charges;
 pub(crate) mod charge;
+pub(crate) mod month_accounts;
 pub(crate) mod moves;
 pub(crate) mod queue;
 pub(crate) mod slice_shares;

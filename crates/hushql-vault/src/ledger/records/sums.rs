@@ -136,7 +136,7 @@ impl Sums {
         is_meant: impl Fn(&str) -> bool,
         place: Option<CellOfPeople<'_>>,
     ) -> Result<EntrySum, ParameterError> {
-        let own = |cells: &BTreeMap<&Cell, EntrySum>| {
+        let own = |cells: &BTreeMap<Cell, EntrySum>| {
             place.and_then(|place| cells.get(place.cell).copied())
         };
         self.summed(
@@ -171,7 +171,7 @@ impl Sums {
         unit_domains: &BTreeSet<String>,
         is_meant: impl Fn(&str) -> bool,
         known: Option<(&str, i64)>,
-        own: impl Fn(&BTreeMap<&Cell, EntrySum>) -> Option<EntrySum>,
+        own: impl Fn(&BTreeMap<Cell, EntrySum>) -> Option<EntrySum>,
     ) -> Result<EntrySum, ParameterError> {
         let is_asked = |(names, analyst): &SumOwner| {
             is_meant(analyst) && names.iter().any(|name| unit_domains.contains(name))
@@ -182,21 +182,23 @@ impl Sums {
         let mut beginnings: BTreeMap<(&[String], i64), BTreeMap<&Cell, EntrySum>> = BTreeMap::new();
         for ((asked, since), cells) in self.narrow.iter().filter(|((asked, _), _)| is_asked(asked))
         {
+            let is_known = known.is_some_and(|(unit_domain, beginning)| {
+                beginning == *since && matches!(asked.0.as_slice(), [name] if name == unit_domain)
+            });
+            // There may be hundreds of cells, and the others do not matter.
+            if is_known {
+                all = all.plus(own(cells).unwrap_or_default())?;
+                continue;
+            }
             let sums = beginnings.entry((&asked.0, *since)).or_default();
             for (cell, sum) in cells {
                 let known = sums.entry(cell).or_default();
                 *known = known.plus(*sum)?;
             }
         }
-        for ((names, since), cells) in beginnings {
-            let is_known = known.is_some_and(|(unit_domain, beginning)| {
-                beginning == since && matches!(names, [name] if name == unit_domain)
-            });
-            let counted = match is_known {
-                true => own(&cells),
-                false => cells.values().copied().reduce(EntrySum::most),
-            };
-            all = all.plus(counted.unwrap_or_default())?;
+        for cells in beginnings.into_values() {
+            let dearest = cells.into_values().reduce(EntrySum::most);
+            all = all.plus(dearest.unwrap_or_default())?;
         }
         Ok(all)
     }

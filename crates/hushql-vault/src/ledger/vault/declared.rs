@@ -17,10 +17,12 @@ use std::sync::PoisonError;
 
 use hushql_privacy::privacy::{Cost, Spend};
 
-use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, Table, alter};
+use crate::catalog::{
+    Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, Table, TableRules, alter,
+};
 use crate::catalog::{grants, numbers, store};
 use crate::ledger::charging::carried::Elsewhere;
-use crate::ledger::charging::{carried, charge, moves};
+use crate::ledger::charging::{carried, charge, month_accounts, moves};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::ledger::records::roles::{self, Role};
@@ -165,6 +167,23 @@ impl Vault {
         least: impl Into<Elsewhere>,
         together: &[String],
     ) -> Result<Cost, VaultError> {
+        self.set_spent_of(table, by, least, together, None)
+    }
+
+    /// As [`Vault::set_spent`]. If `months` names the columns of a person and of a date, the amount
+    /// was spent on months of people, and later charges on the table's name are for these units.
+    ///
+    /// # Errors
+    /// As [`Vault::set_spent`]; [`CatalogError::Declaration`] if the name was charged for other
+    /// units.
+    pub fn set_spent_of(
+        &self,
+        table: &str,
+        by: Option<&str>,
+        least: impl Into<Elsewhere>,
+        together: &[String],
+        months: Option<(&str, &str)>,
+    ) -> Result<Cost, VaultError> {
         let least = least.into();
         let names = match together {
             [] => String::new(),
@@ -175,6 +194,9 @@ impl Vault {
         let words = format!("spent on {table}{of}: at least {}{names}", least.cost);
         self.declare_as(vec![words], |connection, witness| {
             witness.advance(connection)?;
+            if let Some((person, date)) = months {
+                month_accounts::count(connection, witness, table, (person, date))?;
+            }
             carried::raise(connection, witness, (table, by), together, least)
         })
     }
@@ -234,6 +256,27 @@ impl Vault {
         self.declare(|connection, _| {
             store::table(&store::load(connection)?, table)?;
             Ok(store::set_floor(connection, table, floor)?)
+        })
+    }
+
+    /// Sets the rules of a table for everyone or for a role, or drops them.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the table or the role does not exist.
+    pub fn set_rules(
+        &self,
+        table: &str,
+        role: Option<&str>,
+        rules: Option<TableRules>,
+    ) -> Result<(), VaultError> {
+        self.declare(|connection, _| {
+            store::table(&store::load(connection)?, table)?;
+            if let Some(role) = role
+                && !roles::all(connection)?.iter().any(|known| known.name == role)
+            {
+                return Err(CatalogError::UnknownRole { role: role.to_owned() }.into());
+            }
+            Ok(store::set_rules(connection, table, role, rules)?)
         })
     }
 

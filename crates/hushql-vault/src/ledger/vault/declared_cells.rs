@@ -9,6 +9,7 @@
 //! ```
 
 use hushql_privacy::privacy::Spend;
+use rusqlite::Connection;
 
 use crate::catalog::cell::Partition;
 use crate::catalog::cells::{cells, delete, set};
@@ -28,6 +29,8 @@ pub struct CellState {
     pub column: String,
     /// The cell.
     pub cell: Cell,
+    /// True if it is a month.
+    pub is_month: bool,
     /// The spent amount.
     pub spent: Spend,
     /// The remaining amount.
@@ -77,7 +80,7 @@ impl Vault {
     /// [`CatalogError::Cells`] if it has no partition, [`CatalogError::UnknownBudget`] if it does
     /// not exist.
     pub fn drop_partition(&self, budget: &str) -> Result<(), VaultError> {
-        self.declare(|connection, _| match delete(connection, budget)? {
+        self.declare(|connection, _| match deleted(connection, budget)? {
             true => Ok(()),
             false => {
                 let reason = "it has no partition".to_owned();
@@ -114,11 +117,23 @@ impl Vault {
                     Some(SliceState { spent, left, .. }) => (spent, left),
                     None => whole,
                 };
-                Ok(CellState { column: cells.column.to_owned(), cell, spent, left })
+                let is_month = cells.are_months && cell != Cell::Other;
+                Ok(CellState { column: cells.column.to_owned(), cell, is_month, spent, left })
             };
             cells.all().into_iter().map(state).collect()
         })
     }
+}
+
+/// Deletes the partition of a budget, unless its cells are months. Returns whether there was one.
+fn deleted(connection: &Connection, budget: &str) -> Result<bool, Fault> {
+    let catalog = store::load(connection)?;
+    let domain = catalog.budget(budget).map(|budget| catalog.unit_domain_of(budget));
+    if domain.and_then(|domain| catalog.cells_of(domain)).is_some_and(|cells| cells.are_months) {
+        let reason = "each month is a unit of its own, and so a cell".to_owned();
+        return Err(CatalogError::Cells { budget: budget.to_owned(), reason }.into());
+    }
+    Ok(delete(connection, budget)?)
 }
 
 /// The partition of a budget's people by a column.

@@ -64,7 +64,8 @@ impl Vault {
     /// [`VaultError::Catalog`] if the table does not exist.
     pub fn refresh(&self, table: &str) -> Result<(), VaultError> {
         let words = format!("table {table}: refreshed");
-        self.declare_as(vec![words], |connection, _| {
+        // The table keeps the files that it has, so its months go on.
+        self.declare_grown(Some(table), vec![words], |connection, _| {
             store::table(&store::load(connection)?, table)?;
             Ok(numbers::refresh(connection, table)?)
         })

@@ -39,13 +39,13 @@ use hushql_privacy::privacy::Spend;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::catalog::store;
-use crate::catalog::{Budget, Catalog, CatalogVersion, Table, Template, View, describe, numbers};
-use crate::catalog::{template_rows, view_rows};
-use crate::ledger::charging::cell_charges;
+use crate::catalog::{Budget, Catalog, CatalogVersion, Granted, Table, Template, View};
+use crate::catalog::{describe, grants, numbers, template_rows, view_rows};
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
 use crate::ledger::charging::slice_shares::SliceState;
+use crate::ledger::charging::{cell_charges, month_accounts};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::cached_read::CachedRead;
 use crate::ledger::file::handle::{Handle, in_snapshot};
@@ -177,7 +177,23 @@ impl Vault {
     /// table does not exist, a declaration contradicts itself, a link leads to no unit, or a budget
     /// cannot count earlier charges.
     pub fn alter_tables(&self, planned: &Catalog, changed: &[Table]) -> Result<(), VaultError> {
-        self.declare(|connection, witness| {
+        self.alter_grown(planned, changed, None)
+    }
+
+    /// As [`Vault::alter_tables`]. `grown` is the name of one of the tables, if the caller has read
+    /// its new files and found all rows of the earlier ones unchanged, and in their place: the rows
+    /// that came count in the months of their dates, and the cells of these months go on. Nothing
+    /// else about the table may differ, or its cells begin anew.
+    ///
+    /// # Errors
+    /// As [`Vault::alter_tables`].
+    pub fn alter_grown(
+        &self,
+        planned: &Catalog,
+        changed: &[Table],
+        grown: Option<&str>,
+    ) -> Result<(), VaultError> {
+        self.declare_grown(grown, Vec::new(), |connection, witness| {
             moves::redeclared(connection, witness, |before| {
                 if !planned.version().is(&before.version()) {
                     return Err(VaultError::Redeclared.into());
@@ -197,8 +213,18 @@ impl Vault {
     /// [`VaultError::Catalog`] if the table does not exist, still has budgets, or is part of
     /// another table's link.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
-        self.declare(|connection, witness| {
-            numbers::touch(connection, [name])?;
+        self.drop_table_with(name, &[])
+    }
+
+    /// As [`Vault::drop_table`], and takes these grants from all roles.
+    ///
+    /// # Errors
+    /// As [`Vault::drop_table`].
+    pub fn drop_table_with(&self, name: &str, ended: &[Granted]) -> Result<(), VaultError> {
+        self.declare_as(words_of_ended(ended), |connection, witness| {
+            ended.iter().try_for_each(|gone| grants::forget(connection, gone))?;
+            let dropped = numbers::dropped_key(name);
+            numbers::touch(connection, [name, dropped.as_str()])?;
             moves::redeclared(connection, witness, |_| Ok(store::delete_table(connection, name)?))
         })
     }
@@ -219,7 +245,18 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] if the view does not exist.
     pub fn drop_view(&self, name: &str) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(view_rows::delete_view(connection, name)?))
+        self.drop_view_with(name, &[])
+    }
+
+    /// As [`Vault::drop_view`], and takes these grants from all roles.
+    ///
+    /// # Errors
+    /// As [`Vault::drop_view`].
+    pub fn drop_view_with(&self, name: &str, ended: &[Granted]) -> Result<(), VaultError> {
+        self.declare_as(words_of_ended(ended), |connection, _| {
+            ended.iter().try_for_each(|gone| grants::forget(connection, gone))?;
+            Ok(view_rows::delete_view(connection, name)?)
+        })
     }
 
     /// Stores a template. The caller plans its query, now and at each call.
@@ -365,14 +402,27 @@ impl Vault {
     /// Writes declarations, and records in the history first these words and then the changes.
     fn declare_as<T>(
         &self,
+        words: Vec<String>,
+        work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
+        self.declare_grown(None, words, work)
+    }
+
+    /// As [`Vault::declare_as`]. `grown` is a table of which the caller has verified that all
+    /// earlier rows are unchanged: where months are cells, they go on.
+    fn declare_grown<T>(
+        &self,
+        grown: Option<&str>,
         mut words: Vec<String>,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
         self.write(|connection, witness| {
             let catalog = store::load(connection)?;
-            let (before, cells) = (describe::texts(&catalog), cell_charges::decided(&catalog));
+            let before = describe::texts(&catalog);
+            let cells = cell_charges::decided(&catalog, grown);
             let value = work(connection, witness)?;
-            cell_charges::begin_anew(connection, witness, &cells)?;
+            month_accounts::keep(connection, witness)?;
+            cell_charges::begin_anew(connection, witness, &cells, grown)?;
             let after = describe::texts(&store::load(connection)?);
             words.extend(describe::changes(&before, &after));
             history::append(connection, OWNER, words)?;
@@ -497,4 +547,9 @@ impl Vault {
     pub(super) fn raw<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
         work(&self.handle.lock().expect("no test panics with the lock").connection)
     }
+}
+
+/// What the history says of grants that end with what they are about.
+fn words_of_ended(ended: &[Granted]) -> Vec<String> {
+    ended.iter().map(|gone| format!("{gone} revoked from all roles")).collect()
 }

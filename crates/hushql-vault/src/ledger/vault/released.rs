@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use crate::catalog::CatalogError;
 use crate::catalog::store::{self, SealedRows};
 use crate::ledger::error::VaultError;
+use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::answers::{self, NewAnswer, ReleaseTable};
+use crate::ledger::records::roles;
 use crate::ledger::vault::Vault;
 
 impl Vault {
@@ -71,14 +74,24 @@ impl Vault {
 
     /// Grants a release table to an analyst, or revokes the grant.
     ///
+    /// An owner grants to roles, if the vault has some. A grant to another name would wait for
+    /// whoever takes it. An analyst is not told which roles there are.
+    ///
     /// # Errors
-    /// As [`Vault::drop_release_table`].
+    /// As [`Vault::drop_release_table`], and [`VaultError::Catalog`] if there is no such role.
     pub fn grant_release_table(
         &self,
         (name, analyst): (&str, &str),
         may: bool,
         by: &str,
     ) -> Result<(), VaultError> {
-        self.write(|connection, _| answers::grant(connection, (name, analyst), may, by))
+        self.write(|connection, _| {
+            let roles = roles::all(connection)?;
+            let is_role = roles.iter().any(|role| role.name == analyst);
+            if may && by == OWNER && !is_role && !roles.is_empty() {
+                return Err(CatalogError::UnknownRole { role: analyst.to_owned() }.into());
+            }
+            answers::grant(connection, (name, analyst), may, by)
+        })
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use crate::catalog::grants;
 use crate::catalog::store::{self, SealedRows};
+use crate::catalog::{CatalogError, TableRules, grants};
 use crate::ledger::error::VaultError;
 use crate::ledger::records::roles::{self, Role, Roles};
 use crate::ledger::records::{analyst, answers, history, time};
@@ -148,11 +148,24 @@ impl Vault {
     /// export folder.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if the role does not exist.
+    /// [`VaultError::Catalog`] if the role does not exist, or rules of a table name it.
     pub fn drop_role(&self, name: &str) -> Result<(), VaultError> {
         let words = format!("role {name}: dropped");
         self.declare_as(vec![words], |connection, witness| {
             roles::delete(connection, name)?;
+            // Another role of this name would not be bound by the rules that named this one.
+            let catalog = store::load(connection)?;
+            if let Some(table) = catalog.rules_name(name).first() {
+                let drop = TableRules { role: Some(name.to_owned()), ..TableRules::default() };
+                return Err(CatalogError::Declaration {
+                    table: (*table).to_owned(),
+                    reason: format!(
+                        "its rules bind role {name}: write {} first",
+                        drop.drop_statement(table)
+                    ),
+                }
+                .into());
+            }
             witness.advance(connection)?;
             answers::leave(connection, name, witness.mark().sequence)?;
             Ok(store::set_export(connection, name, None)?)

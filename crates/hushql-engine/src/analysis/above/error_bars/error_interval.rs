@@ -21,17 +21,35 @@ pub(super) enum IntervalEnds {
     Within(Box<Span>),
 }
 
-/// Two ends, of type DOUBLE, and how many released numbers they depend on.
+/// Two ends, of type DOUBLE, and how many released numbers they depend on. The expression is NULL
+/// where a floor hides one of them, if `may_be_hidden`.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) lo: Expr,
     pub(super) hi: Expr,
     pub(super) numbers: u64,
+    pub(super) may_be_hidden: bool,
 }
 
 impl IntervalEnds {
     pub(super) fn within(lo: Expr, hi: Expr, numbers: u64) -> Self {
-        Self::Within(Box::new(Span { lo, hi, numbers }))
+        Self::Within(Box::new(Span { lo, hi, numbers, may_be_hidden: false }))
+    }
+
+    /// The same ends, of an expression that reads numbers which a floor may hide.
+    pub(super) fn hidden_if(self, may_be_hidden: bool) -> Self {
+        match self {
+            Self::Exact => Self::Exact,
+            Self::Within(span) => Self::Within(Box::new(Span { may_be_hidden, ..*span })),
+        }
+    }
+
+    /// Whether a floor may hide what it reads.
+    fn may_be_hidden(&self) -> bool {
+        match self {
+            Self::Exact => false,
+            Self::Within(span) => span.may_be_hidden,
+        }
     }
 
     /// The two ends. Both are the number itself if it has no noise.
@@ -39,7 +57,7 @@ impl IntervalEnds {
         match self {
             Self::Exact => {
                 let value = as_float(expr.clone(), schema)?;
-                Some(Span { lo: value.clone(), hi: value, numbers: 0 })
+                Some(Span { lo: value.clone(), hi: value, numbers: 0, may_be_hidden: false })
             }
             Self::Within(span) => Some(*span),
         }
@@ -73,7 +91,8 @@ pub(super) trait Reads {
 ///
 /// # Guarantee
 /// On every row where each column is within its ends, so is the expression, up to the rounding of
-/// floats. An end is NULL if it is not known. Ends of more than [`MOST_PARTS`] parts are not
+/// floats. An end is NULL if it is not known, and so is one of an expression that replaces a hidden
+/// number by another value. Ends of more than [`MOST_PARTS`] parts are not
 /// returned.
 pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<IntervalEnds> {
     let told = ends_of(expr, schema, known)?;
@@ -107,9 +126,21 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Interval
     let columns = expr.column_refs().into_iter().map(|column| known.column(column));
     let values = values.into_iter().map(|subquery| known.value(subquery));
     let read: Option<Vec<IntervalEnds>> = columns.chain(values).collect();
-    if read?.iter().all(|one| matches!(one, IntervalEnds::Exact)) {
+    let read = read?;
+    if read.iter().all(|one| matches!(one, IntervalEnds::Exact)) {
         return Some(IntervalEnds::Exact);
     }
+    let may_be_hidden = read.iter().any(IntervalEnds::may_be_hidden);
+    Some(combined(expr, schema, known, may_be_hidden)?.hidden_if(may_be_hidden))
+}
+
+/// The ends of an expression that reads numbers with noise.
+fn combined(
+    expr: &Expr,
+    schema: &DFSchema,
+    known: &dyn Reads,
+    may_be_hidden: bool,
+) -> Option<IntervalEnds> {
     let of = |e: &Expr| ends(e, schema, known);
     let both = |e: &Expr| of(e)?.both(e, schema);
     if let Expr::Alias(alias) = expr {
@@ -122,14 +153,14 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Interval
         return known.value(subquery);
     }
     if let Expr::Negative(inner) = expr {
-        let Span { lo, hi, numbers } = both(inner)?;
+        let Span { lo, hi, numbers, .. } = both(inner)?;
         let negative = |e: Expr| Expr::Negative(Box::new(e));
         return Some(IntervalEnds::within(negative(hi), negative(lo), numbers));
     }
     if let Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) =
         expr
     {
-        let Span { lo, hi, numbers } = both(inner)?;
+        let Span { lo, hi, numbers, .. } = both(inner)?;
         let to = field.data_type();
         if !to.is_numeric() {
             return None;
@@ -161,7 +192,7 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Interval
         return branches(case, &of, &both);
     }
     if let Expr::ScalarFunction(call) = expr {
-        return called(call, &of, &both);
+        return called(call, may_be_hidden, &of, &both);
     }
     None
 }
@@ -204,14 +235,14 @@ fn branches(
     }
     let (mut lows, mut highs, mut most) = (Vec::new(), Vec::new(), 0);
     for (when, then) in &case.when_then_expr {
-        let Span { lo, hi, numbers } = both(then)?;
+        let Span { lo, hi, numbers, .. } = both(then)?;
         lows.push((when.clone(), Box::new(lo)));
         highs.push((when.clone(), Box::new(hi)));
         most = most.max(numbers);
     }
     let (mut low, mut high) = (None, None);
     if let Some(otherwise) = &case.else_expr {
-        let Span { lo, hi, numbers } = both(otherwise)?;
+        let Span { lo, hi, numbers, .. } = both(otherwise)?;
         (low, high) = (Some(Box::new(lo)), Some(Box::new(hi)));
         most = most.max(numbers);
     }
@@ -243,6 +274,7 @@ fn where_positive(number: Expr, of: &dyn Fn(Expr) -> Expr) -> Expr {
 /// Functions that never decrease, and functions that choose among their arguments.
 fn called(
     call: &ScalarFunction,
+    may_be_hidden: bool,
     of: &dyn Fn(&Expr) -> Option<IntervalEnds>,
     both: &dyn Fn(&Expr) -> Option<Span>,
 ) -> Option<IntervalEnds> {
@@ -254,21 +286,21 @@ fn called(
     let rest_is_exact = rest.iter().all(|arg| matches!(of(arg), Some(IntervalEnds::Exact)));
     match call.func.name() {
         "round" | "floor" | "ceil" | "trunc" if rest_is_exact => {
-            let Span { lo, hi, numbers } = both(first)?;
+            let Span { lo, hi, numbers, .. } = both(first)?;
             Some(IntervalEnds::within(with(lo), with(hi), numbers))
         }
         "exp" | "cbrt" if rest.is_empty() => {
-            let Span { lo, hi, numbers } = both(first)?;
+            let Span { lo, hi, numbers, .. } = both(first)?;
             Some(IntervalEnds::within(with(lo), with(hi), numbers))
         }
         // A root is never negative, and a negative number has none.
         "sqrt" if rest.is_empty() => {
-            let Span { lo, hi, numbers } = both(first)?;
+            let Span { lo, hi, numbers, .. } = both(first)?;
             let low = where_known(std::slice::from_ref(&lo), greatest(vec![lo.clone(), lit(0.0)]));
             Some(IntervalEnds::within(with(low), with(hi), numbers))
         }
         "ln" | "log2" | "log10" if rest.is_empty() => {
-            let Span { lo, hi, numbers } = both(first)?;
+            let Span { lo, hi, numbers, .. } = both(first)?;
             Some(IntervalEnds::within(
                 where_positive(lo, &with),
                 where_positive(hi, &with),
@@ -276,13 +308,15 @@ fn called(
             ))
         }
         "abs" if rest.is_empty() => {
-            let Span { lo, hi, numbers } = both(first)?;
+            let Span { lo, hi, numbers, .. } = both(first)?;
             let negative = |e: &Expr| Expr::Negative(Box::new(e.clone()));
             let ends = [lo.clone(), hi.clone()];
             let low = greatest(vec![lo.clone(), negative(&hi), lit(0.0)]);
             let high = greatest(vec![negative(&lo), hi]);
             Some(IntervalEnds::within(where_known(&ends, low), where_known(&ends, high), numbers))
         }
+        // A number that a floor hides is replaced by another argument, which may be far from it.
+        "greatest" | "least" | "coalesce" if may_be_hidden => None,
         // Both functions skip NULL arguments.
         name @ ("greatest" | "least") => {
             let (lows, highs, all) = ends_of_all(&call.args, both)?;
@@ -321,7 +355,7 @@ fn ends_of_all(
 ) -> Option<(Vec<Expr>, Vec<Expr>, u64)> {
     let (mut lows, mut highs, mut all) = (Vec::new(), Vec::new(), 0_u64);
     for arg in args {
-        let Span { lo, hi, numbers } = both(arg)?;
+        let Span { lo, hi, numbers, .. } = both(arg)?;
         lows.push(lo);
         highs.push(hi);
         all = all.checked_add(numbers)?;

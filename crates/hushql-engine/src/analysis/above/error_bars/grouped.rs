@@ -74,7 +74,11 @@ impl Carrier<'_> {
                 known.push(None);
                 continue;
             };
-            let Span { lo, hi, numbers } = *span;
+            let Span { lo, hi, numbers, may_be_hidden } = *span;
+            if may_be_hidden && leaves_out(call, times) {
+                known.push(None);
+                continue;
+            }
             let place = inputs + own + hidden + more.len();
             for end in [lo, hi] {
                 let mut call = call.clone();
@@ -85,7 +89,8 @@ impl Carrier<'_> {
                 more.push(Expr::WindowFunction(Box::new(call)).alias(self.name()));
             }
             let numbers = numbers.checked_mul(times)?;
-            known.push(Some(ColumnError::Within { lo: place, hi: place + 1, numbers }));
+            let (lo, hi) = (place, place + 1);
+            known.push(Some(ColumnError::Within { lo, hi, numbers, may_be_hidden }));
         }
         let calls = window.window_expr.iter().cloned().chain(more).collect::<Vec<_>>();
         let all = inputs + hidden + calls.len();
@@ -149,7 +154,12 @@ impl Carrier<'_> {
                 known.push(None);
                 continue;
             };
-            let Span { lo, hi, numbers } = *span;
+            let Span { lo, hi, numbers, may_be_hidden } = *span;
+            // Over several rows, it leaves out those that a floor hides.
+            if may_be_hidden && rows > 1 {
+                known.push(None);
+                continue;
+            }
             let place = aggregate.schema.fields().len() + more.len();
             for end in [lo, hi] {
                 let mut call = call.clone();
@@ -157,12 +167,24 @@ impl Carrier<'_> {
                 more.push(Expr::AggregateFunction(call).alias(self.name()));
             }
             let numbers = numbers.checked_mul(rows)?;
-            known.push(Some(ColumnError::Within { lo: place, hi: place + 1, numbers }));
+            let (lo, hi) = (place, place + 1);
+            known.push(Some(ColumnError::Within { lo, hi, numbers, may_be_hidden }));
         }
         let calls = aggregate.aggr_expr.iter().cloned().chain(more).collect();
         let groups = aggregate.group_expr.clone();
         let plan = Aggregate::try_new(Arc::new(below.plan), groups, calls).ok()?;
         Some(Carried { plan: LogicalPlan::Aggregate(plan), known })
+    }
+}
+
+/// Whether a window function of so many rows shows a value although a floor hides one that it
+/// reads.
+fn leaves_out(call: &WindowFunction, rows: u64) -> bool {
+    match call.fun.name() {
+        "lag" | "lead" | "first_value" | "last_value" => {
+            call.params.args.len() > 2 || call.params.null_treatment.is_some()
+        }
+        _ => rows > 1,
     }
 }
 

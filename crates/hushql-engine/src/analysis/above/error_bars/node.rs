@@ -24,7 +24,8 @@ pub(super) enum ColumnError {
     /// It contains no noise.
     Exact,
     /// It lies between two other columns of the plan.
-    Within { lo: usize, hi: usize, numbers: u64 },
+    /// It is NULL where a floor hides a number, if `may_be_hidden`.
+    Within { lo: usize, hi: usize, numbers: u64, may_be_hidden: bool },
 }
 
 /// A plan whose first columns are the original ones, and the intervals of the wanted columns.
@@ -60,12 +61,12 @@ impl Added<'_> {
             None => None,
             Some(IntervalEnds::Exact) => Some(ColumnError::Exact),
             Some(IntervalEnds::Within(span)) => {
-                let Span { lo, hi, numbers } = *span;
+                let Span { lo, hi, numbers, may_be_hidden } = *span;
                 let place = self.first + self.columns.len();
                 for end in [lo, hi] {
                     self.columns.push(end.alias(self.carrier.name()));
                 }
-                Some(ColumnError::Within { lo: place, hi: place + 1, numbers })
+                Some(ColumnError::Within { lo: place, hi: place + 1, numbers, may_be_hidden })
             }
         };
         self.known.push(known);
@@ -99,14 +100,14 @@ impl<'a> Carrier<'a> {
         let carried = self.carry(&subquery.subquery, &[(0, numbers)])?;
         Some(match carried.known.first().copied().flatten()? {
             ColumnError::Exact => IntervalEnds::Exact,
-            ColumnError::Within { lo, hi, numbers } => {
+            ColumnError::Within { lo, hi, numbers, may_be_hidden } => {
                 let end = |place| {
                     let column = Expr::Column(nth(&carried.plan, place)?).alias(self.name());
                     let plan = Projection::try_new(vec![column], Arc::new(carried.plan.clone()));
                     let plan = Arc::new(LogicalPlan::Projection(plan.ok()?));
                     Some(Expr::ScalarSubquery(Subquery { subquery: plan, ..subquery.clone() }))
                 };
-                IntervalEnds::within(end(lo)?, end(hi)?, numbers)
+                IntervalEnds::within(end(lo)?, end(hi)?, numbers).hidden_if(may_be_hidden)
             }
         })
     }
@@ -197,9 +198,12 @@ impl<'a> Carrier<'a> {
             let level = among.iter().position(|one| one == numbers)?;
             let off = columns.get(keys + measures + level * measures + measure)?;
             let value = as_float(Expr::Column(columns.get(*column)?.clone()), &schema);
+            let may_be_hidden =
+                own.people_floor().is_some_and(|floor| floor.count_of(measure).is_some());
             let within = |value: Expr| {
                 let off = || Expr::Column(off.clone());
-                IntervalEnds::within(value.clone() - off(), value + off(), 1)
+                let ends = IntervalEnds::within(value.clone() - off(), value + off(), 1);
+                ends.hidden_if(may_be_hidden)
             };
             added.push(value.filter(|_| is_number).map(within));
         }
@@ -329,7 +333,7 @@ impl<'a> Carrier<'a> {
                 continue;
             }
             let place = own + ends_of.first().map_or(0, Vec::len);
-            let mut most = 0;
+            let (mut most, mut is_hidden) = (0, false);
             for ((one, known), ends) in carried.iter().zip(each).zip(&mut ends_of) {
                 let at = |i: usize| Some(Expr::Column(nth(&one.plan, i)?));
                 match known? {
@@ -337,13 +341,16 @@ impl<'a> Carrier<'a> {
                         let value = as_float(at(*column)?, one.plan.schema())?;
                         ends.extend([value.clone(), value]);
                     }
-                    ColumnError::Within { lo, hi, numbers } => {
+                    ColumnError::Within { lo, hi, numbers, may_be_hidden } => {
                         most = most.max(numbers);
+                        is_hidden |= may_be_hidden;
                         ends.extend([at(lo)?, at(hi)?]);
                     }
                 }
             }
-            known.push(Some(ColumnError::Within { lo: place, hi: place + 1, numbers: most }));
+            let (lo, hi) = (place, place + 1);
+            let within = ColumnError::Within { lo, hi, numbers: most, may_be_hidden: is_hidden };
+            known.push(Some(within));
         }
         let more = ends_of.first().map_or(0, Vec::len);
         let names: Vec<String> = (0..more).map(|_| self.name()).collect();
@@ -406,9 +413,9 @@ impl Reads for Over<'_> {
         let place = self.wants.iter().position(|want| *want == (i, self.numbers))?;
         Some(match self.below.known.get(place).copied().flatten()? {
             ColumnError::Exact => IntervalEnds::Exact,
-            ColumnError::Within { lo, hi, numbers } => {
+            ColumnError::Within { lo, hi, numbers, may_be_hidden } => {
                 let end = |place| Some(Expr::Column(nth(&self.below.plan, place)?));
-                IntervalEnds::within(end(lo)?, end(hi)?, numbers)
+                IntervalEnds::within(end(lo)?, end(hi)?, numbers).hidden_if(may_be_hidden)
             }
         })
     }
@@ -433,8 +440,8 @@ pub(super) fn ends_over(
 pub(super) fn shifted(known: ColumnError, by: usize) -> ColumnError {
     match known {
         ColumnError::Exact => ColumnError::Exact,
-        ColumnError::Within { lo, hi, numbers } => {
-            ColumnError::Within { lo: lo + by, hi: hi + by, numbers }
+        ColumnError::Within { lo, hi, numbers, may_be_hidden } => {
+            ColumnError::Within { lo: lo + by, hi: hi + by, numbers, may_be_hidden }
         }
     }
 }

@@ -1,0 +1,46 @@
+//! The walk that follows columns: what it knows of rows, and what it has seen.
+//!
+//! In: the catalog, and the columns that may do nothing but join. Out: the state of the walk, which
+//! operators, expressions and releases extend, one file each.
+
+use std::collections::BTreeSet;
+
+use datafusion::common::{Column, DFSchemaRef};
+
+use super::column_uses::{Lineage, TableColumn, Uses};
+use crate::catalog::Catalog;
+
+/// Rows over which expressions are evaluated: where the values of their columns come from, and the
+/// private tables that they are read from.
+#[derive(Debug, Clone)]
+pub(super) struct RowsUsed {
+    pub(super) schema: DFSchemaRef,
+    pub(super) columns: Vec<Lineage>,
+    pub(super) tables: BTreeSet<String>,
+}
+
+impl RowsUsed {
+    /// Where the values of a column come from; `None` if the rows do not have it.
+    pub(super) fn column(&self, column: &Column) -> Option<&Lineage> {
+        self.columns.get(self.schema.maybe_index_of_column(column)?)
+    }
+}
+
+/// A walk over the rows below a release.
+pub(super) struct UsageWalk<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) uses: Uses,
+    /// The rows around the present subquery, the nearest last.
+    pub(super) around: Vec<RowsUsed>,
+    /// The private tables of subqueries in the expressions of the present operator.
+    pub(super) asked: BTreeSet<String>,
+    /// Columns that join rows and do nothing else: what they join is not computed from them.
+    pub(super) join_only: BTreeSet<TableColumn>,
+}
+
+impl<'a> UsageWalk<'a> {
+    pub(super) fn new(catalog: &'a Catalog, join_only: BTreeSet<TableColumn>) -> Self {
+        let (uses, around, asked) = (Uses::default(), Vec::new(), BTreeSet::new());
+        Self { catalog, uses, around, asked, join_only }
+    }
+}
