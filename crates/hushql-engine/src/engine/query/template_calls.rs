@@ -250,7 +250,7 @@ impl Session {
         }
     }
 
-    /// Whether a template reads what its caller may not ask about; `None` for what is no call.
+    /// Whether a template reads what its caller may not ask about; `None` if it cannot be called.
     fn is_hidden_from(&self, own: &VisibleCatalog, call: &TemplateCall) -> Option<bool> {
         let template = called(own, call).ok()?;
         let values = assigned(template, &call.arguments).ok()?;
