@@ -49,6 +49,7 @@ pub(crate) mod null_keys;
 pub(crate) mod outcome;
 mod private_aggregate;
 pub(crate) mod private_rows;
+pub(crate) mod public_presence;
 pub(crate) mod recursion;
 mod selection;
 pub(crate) mod splitter;
@@ -74,6 +75,7 @@ pub use measure::choice::{
 pub use measure::ladder_rungs::Ladder;
 pub(crate) use measure::people_behind::stated_parameters;
 pub use measure::people_behind::{PeopleCount, PeopleFloor};
+pub use measure::neighbours::Replaced;
 pub(crate) use measure::row_bound_ladder::proposed;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::unknown_partitions::{Compares, Payer, UnknownPartitions};

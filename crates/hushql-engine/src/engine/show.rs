@@ -216,7 +216,9 @@ fn column_domain(column: &Column) -> String {
 fn role(table: &Table, column: &Column) -> String {
     match table.unit() {
         Some(Unit::Month { date, .. }) if *date == column.name => "month of the unit".to_owned(),
+        Some(Unit::Present { public, .. }) if public.contains(&column.name) => "public".to_owned(),
         Some(unit) if !unit.columns().contains(&column.name) => String::new(),
+        Some(Unit::Present { .. }) => "privacy unit, presence public".to_owned(),
         Some(Unit::Column { .. } | Unit::Month { .. }) => "privacy unit".to_owned(),
         Some(Unit::Via(link)) => format!("leads to {}", link.table),
         Some(Unit::Row) | None => String::new(),

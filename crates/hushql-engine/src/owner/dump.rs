@@ -136,6 +136,9 @@ pub(super) fn spending_statements(
     let months = months.map_or_else(String::new, |(_, person, date)| {
         format!(" UNIT ({}) PER MONTH OF ({})", quoted(person), quoted(date))
     });
+    // And so is what was charged for what people say whose presence is public.
+    let present = if catalog.counts_present(first) { " PRESENCE PUBLIC" } else { "" };
+    let months = months + present;
     let others: Vec<String> = others.map(|name| quoted(name)).collect();
     // Each slice comes before the whole, so that the whole adds only what no slice spent.
     for (by, spent) in &spent.by {

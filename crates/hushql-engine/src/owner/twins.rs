@@ -43,7 +43,9 @@ pub(super) fn may_be_private(
     other_people: &[String],
 ) -> Result<(), Error> {
     let unit_domain = match unit {
-        Unit::Row | Unit::Column { .. } | Unit::Month { .. } => Some(table.name.as_str()),
+        Unit::Row | Unit::Column { .. } | Unit::Month { .. } | Unit::Present { .. } => {
+            Some(table.name.as_str())
+        }
         Unit::Via(link) => catalog.unit_domain(&link.table),
     };
     let mut counted_twice = Vec::new();
@@ -109,7 +111,7 @@ pub(super) fn may_be_public(
 
 /// Refuses to register rows under a name if that would reveal rows that are private under another
 /// name, or would count them twice.
-pub(super) fn may_be_registered(
+pub(crate) fn may_be_registered(
     providers: &Providers,
     catalog: &Catalog,
     known: &Table,

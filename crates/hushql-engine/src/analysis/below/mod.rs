@@ -34,6 +34,7 @@ pub(crate) mod mentioned;
 pub(crate) mod outer_join;
 pub(crate) mod pair;
 mod public_conditions;
+pub(crate) mod public_reads;
 pub(crate) mod public_side;
 pub(crate) mod refusals;
 pub(crate) mod relation;

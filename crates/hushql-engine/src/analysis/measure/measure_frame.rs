@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::analysis::below::contradiction;
 use crate::analysis::below::relation::PrivateRelation;
+use crate::analysis::below::unit::UnitScope;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::call::Call;
 use crate::analysis::call::input_columns::InputColumns;
@@ -24,9 +25,9 @@ use crate::analysis::measure::{Input, Measure, ReleaseKind, VarianceMoments};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::bind::quoting::name_of_column;
 use crate::catalog::{Catalog, quoted};
-use crate::dialect::{AggregateCall, AggregateName, Operand, Parameters};
+use crate::dialect::{AggregateCall, AggregateName, Operand, Parameters, ReleaseClause};
 use crate::functions::{temporal_limits, without_nan};
-use crate::refusal::Refusal;
+use crate::refusal::{Reason, Refusal};
 
 /// Lets a sum read the unchecked column of the file, if the sum itself clamps to the column's
 /// range. Bounds in the query may be wider than the domain; then the sum needs the enforced column.
@@ -298,6 +299,25 @@ impl MeasureFrame<'_> {
             limits,
             release_kind: ReleaseKind::Choice(Box::new(choice)),
             ladder: None,
+            replaced: None,
         }
     }
+}
+
+/// Analysts cannot choose the privacy unit: `privacy_unit_column` may only repeat the declared one.
+pub(crate) fn check_unit_column(
+    clause: &ReleaseClause,
+    subject: &UnitScope,
+) -> Result<(), Refusal> {
+    let Some(named) = &clause.unit_column else { return Ok(()) };
+    if subject.is_named(named) {
+        return Ok(());
+    }
+    let declared = subject.column().map_or("the row".to_owned(), ToOwned::to_owned);
+    Err(Refusal::new(
+        Reason::UnitColumn,
+        format!("privacy_unit_column={named}"),
+        format!("the declared privacy unit is {declared}"),
+        "OPTIONS without privacy_unit_column",
+    ))
 }

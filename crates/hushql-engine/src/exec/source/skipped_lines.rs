@@ -200,6 +200,15 @@ impl Unread {
     /// [`Error::Catalog`] with the first line or cell that cannot be read.
     pub(crate) fn refuse_unreadable(&self, table: &str, unit: &Unit) -> Result<(), Error> {
         let skipped = self.open.lines + self.ragged.lines + self.no_object.lines;
+        // What a person says must not decide whether their line is a row, where everyone may know
+        // that it is one.
+        if unit.present().is_some() && skipped + self.not_utf8.lines > 0 {
+            return Err(Error::catalog(format!(
+                "PRESENCE PUBLIC needs every line of {table} to be a row, so that what people say changes no number of rows: mend the files, or write SET PRIVACY UNIT ({}) UNIQUE{}",
+                unit.columns().first().map_or_else(String::new, |column| quoted(column)),
+                self.text(table)
+            )));
+        }
         let is_empty = self.columns.iter().all(|(_, _, counts, _)| counts.valid == 0);
         let no_rows = skipped > 0 && is_empty;
         let unread = self.columns.iter().find(|(name, _, counts, _)| {

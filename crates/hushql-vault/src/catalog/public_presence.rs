@@ -1,0 +1,49 @@
+//! Names whose people are known: presence is public, and what a person's row says is not.
+//!
+//! In: a table whose unit is `(person) UNIQUE PRESENCE PUBLIC`. Out: a row of the vault that says
+//! for good how the charges on a name are to be read. The row is stored beside tables and views
+//! under a name that no table can have, and stays when the table goes.
+//!
+//! ```text
+//! ALTER TABLE survey SET PRIVACY UNIT (id) UNIQUE PRESENCE PUBLIC
+//!     →   .present survey: { present_table: survey }
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use super::Catalog;
+
+/// A name whose charges protect what people say, and not that they are there, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PresenceOfTable {
+    /// The name of the table.
+    pub(crate) present_table: String,
+}
+
+impl PresenceOfTable {
+    /// The name under which it is stored. Names of tables and views contain no dot.
+    pub(crate) fn key(table: &str) -> String {
+        format!(".present {table}")
+    }
+}
+
+impl Catalog {
+    /// The same snapshot with these names.
+    #[must_use]
+    pub(crate) fn with_present(mut self, rows: impl IntoIterator<Item = PresenceOfTable>) -> Self {
+        self.present.extend(rows.into_iter().map(|row| row.present_table));
+        self
+    }
+
+    /// Whether charges on a name are for people whose presence is public, whether or not the table
+    /// exists.
+    pub fn counts_present(&self, name: &str) -> bool {
+        self.present.contains(name)
+    }
+
+    /// The names whose charges are for people whose presence is public.
+    pub fn present_names(&self) -> impl Iterator<Item = &str> {
+        self.present.iter().map(String::as_str)
+    }
+}
