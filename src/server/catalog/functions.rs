@@ -69,12 +69,14 @@ pub(super) fn kind(name: &str, first: Option<CatalogType>) -> CatalogType {
         | "pg_trigger_depth"
         | "ascii" => CatalogType::INT4,
         "count"
+        | "dense_rank"
         | "pg_database_size"
         | "pg_indexes_size"
         | "pg_relation_size"
         | "pg_table_size"
         | "pg_tablespace_size"
         | "pg_total_relation_size"
+        | "rank"
         | "row_number"
         | "sum"
         | "txid_current" => CatalogType::INT8,
