@@ -42,6 +42,8 @@ pub(crate) struct Unread {
     cells: usize,
     /// Lines with an open quotation mark.
     open: Skipped,
+    /// Lines with a cell that goes on behind its quotation.
+    behind_quotes: Skipped,
     /// Lines that are no JSON object.
     no_object: Skipped,
     /// Lines with a cell that is not UTF-8.
@@ -160,6 +162,9 @@ impl Unread {
                     let is_closed = format.read_cells(line, &mut record);
                     let number = lines.first_line();
                     self.add_lines(number, lines.lines_of_record(), file);
+                    if is_closed && format.goes_on_behind_quotes(line) {
+                        self.behind_quotes.add(number, file);
+                    }
                     if !is_closed {
                         self.open.add(number, file);
                     } else if record.len() != self.width {
@@ -220,7 +225,7 @@ impl Unread {
 
     /// The message for the owner; empty if everything is read.
     pub(crate) fn text(&self, table: &str) -> String {
-        let Self { ragged, open, no_object, not_utf8, .. } = self;
+        let Self { ragged, open, behind_quotes, no_object, not_utf8, .. } = self;
         let are = |n: u64| match n {
             1 => "1 line".to_owned(),
             n => format!("{} lines", grouped(n)),
@@ -255,6 +260,14 @@ impl Unread {
                 are(open.lines),
                 nobody(open.lines),
                 open.first
+            ));
+        }
+        if behind_quotes.lines > 0 {
+            text.push_str(&format!(
+                "; {} of {table} {} text behind a quotation mark that ends a cell, which is read with it: the first is {}. OPTIONS ('escape' '\\') reads a mark behind a backslash as text, as Spark writes it",
+                are(behind_quotes.lines),
+                if behind_quotes.lines == 1 { "has" } else { "have" },
+                behind_quotes.first
             ));
         }
         if no_object.lines > 0 {
