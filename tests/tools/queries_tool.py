@@ -100,7 +100,7 @@ NPGSQL = {
         (), None,
     ),
     "enums": ("SELECT pg_type.oid, enumlabel FROM pg_enum JOIN pg_type ON pg_type.oid = enumtypid ORDER BY oid, enumsortorder", (), lambda rows: rows == []),
-    "version": ("SELECT version()", (), lambda rows: rows[0][0].startswith("PostgreSQL 15")),
+    "version of the server": ("SELECT version()", (), lambda rows: rows[0][0].startswith("PostgreSQL 15")),
     "tables": ("SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY 1, 2", (), lambda rows: ("public", "people", "BASE TABLE") in rows),
     "columns": (
         "SELECT column_name, ordinal_position, is_nullable, CASE WHEN data_type = 'ARRAY' THEN udt_name ELSE data_type END FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY 2",

@@ -132,6 +132,11 @@ fn shapes_of_tools_are_answered() {
             vec!["1|x", "2|"],
         ),
         ("SELECT unnest(current_schemas(true))", vec!["pg_catalog", "public"]),
+        // Names of types and tables in PostgreSQL's own words.
+        (
+            "SELECT 'int4'::regtype::text, 'int4'::regtype, '\"people\"'::regclass::text, 'pg_catalog.pg_class'::regclass FROM pg_am WHERE amname = 'heap'",
+            vec!["integer|integer|people|pg_class"],
+        ),
         // Ranks, by which RPostgres takes the columns of the first schema that has a table.
         (
             "SELECT n, rank() OVER (ORDER BY n), dense_rank() OVER (ORDER BY n DESC), rank() OVER (PARTITION BY n) FROM pg_am, unnest(ARRAY[7, 3, 7, 9]) AS t(n) WHERE amname = 'heap' ORDER BY n",
