@@ -82,7 +82,10 @@ class HushQL:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(60)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

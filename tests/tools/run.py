@@ -247,12 +247,17 @@ def steps(target: Path, name: str, place) -> list[dict] | None:
     command = [*command, place.host, str(place.port), place.user, place.password, place.question, *arguments]
     try:
         run = subprocess.run(command, env=own, capture_output=True, text=True, timeout=MOST_SECONDS)
-    except subprocess.TimeoutExpired:
-        return [{"step": "end", "error": f"no end after {MOST_SECONDS} s"}]
-    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('{"step"')]
+    except subprocess.TimeoutExpired as late:
+        return [*said(late.stdout.decode() if late.stdout else ""), {"step": "end", "error": f"no end after {MOST_SECONDS} s"}]
+    lines = said(run.stdout)
     if run.returncode != 0 or not lines:
         lines.append({"step": "end", "error": (run.stderr.strip().splitlines() or ["no output"])[-1]})
     return lines
+
+
+def said(output: str) -> list[dict]:
+    """The steps that a tool printed."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith('{"step"') and line.endswith("}")]
 
 
 def compared(name: str, here: list[dict], there: list[dict]) -> tuple[list[str], list[str], list[tuple[str, str]], str]:
