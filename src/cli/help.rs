@@ -27,7 +27,10 @@ const MOST: usize = 4;
 pub(super) fn about(word: &str) -> Result<String, String> {
     let word = word.trim_end_matches("()");
     if let Some(entry) = word_entry(word) {
-        return Ok(written_out(&entry));
+        // A function can have the name of what owners declare: FLOOR(x), and floors of people.
+        let plural = word_entry(&format!("{word}s")).filter(|plural| *plural != entry);
+        let entries = [Some(entry), plural].into_iter().flatten();
+        return Ok(entries.map(|entry| written_out(&entry)).collect::<Vec<_>>().join("\n"));
     }
     let entries = holding(word);
     match entries.as_slice() {
@@ -160,6 +163,27 @@ mod tests {
             lines.len() <= 12 && lines.iter().all(|line| line.chars().count() <= 100),
             "{lines:?}"
         );
+    }
+
+    #[test]
+    fn what_owners_declare_has_help() {
+        for (word, part) in [
+            ("months", "PER MONTH OF (seen)"),
+            ("month", "PER MONTH OF (seen)"),
+            ("floor", "SET PRIVACY FLOOR 10"),
+            ("floor", "FLOOR(x)"),
+            ("floors", "SET PRIVACY FLOOR 10"),
+            ("template", "CREATE TEMPLATE"),
+            ("templates", "CREATE TEMPLATE"),
+            ("rules", "no_key=(zip)"),
+            ("join_only", "no_key=(zip)"),
+            ("grants", "GRANT SELECT ON visits TO lab"),
+            ("budget", "CREATE PRIVACY BUDGET"),
+            ("unit", "SET PRIVACY UNIT"),
+            ("slice", "ADD SLICE"),
+        ] {
+            assert!(about(word).unwrap().contains(part), "{word}");
+        }
     }
 
     #[test]

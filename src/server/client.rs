@@ -98,6 +98,8 @@ pub(super) struct Portal {
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) rows: EncodedRows,
+    /// The values of a cursor, since each FETCH chooses its formats.
+    pub(super) values: Option<EncodedTable>,
     pub(super) tag: &'static str,
     /// The number of rows that were sent; of a cursor, its position.
     pub(super) sent: usize,
@@ -191,7 +193,10 @@ impl Desk {
     /// The bytes of the rows that portals and cursors hold.
     pub(super) fn held(&self) -> usize {
         let stored = self.portals.values().filter_map(|portal| portal.stored.as_ref());
-        stored.map(|stored| stored.rows.bytes()).sum()
+        let bytes = |stored: &Stored| {
+            stored.rows.bytes() + stored.values.as_ref().map_or(0, EncodedTable::bytes)
+        };
+        stored.map(bytes).sum()
     }
 
     /// The value of a setting.

@@ -120,6 +120,26 @@ impl EncodedTable {
         Ok(Self { schema, batches })
     }
 
+    /// The rows behind `from`, up to `to`.
+    pub(super) fn page(&self, from: usize, to: usize) -> Self {
+        let mut before = 0;
+        let mut batches = Vec::new();
+        for batch in &self.batches {
+            let end = before + batch.num_rows();
+            let (start, stop) = (from.max(before), to.min(end));
+            if start < stop {
+                batches.push(batch.slice(start - before, stop - start));
+            }
+            before = end;
+        }
+        Self { schema: SchemaRef::clone(&self.schema), batches }
+    }
+
+    /// The memory that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
+    }
+
     /// The number of rows.
     pub(super) fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()

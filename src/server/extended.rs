@@ -18,6 +18,7 @@ use hushql::Value;
 
 use super::catalog;
 use super::client::{Desk, Failed, Portal, PortalSource, Statement, Stored};
+use super::cursor::Passed;
 use super::encode::{self, shown};
 use super::message::{Bind, StatementOrPortal};
 use super::parameters;
@@ -61,10 +62,6 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
         })
         .collect::<Result<Vec<Value>, String>>()
         .map_err(|why| said("22P02", why))?;
-    if matches!(text.kind, StatementKind::Fetch { .. }) && results.contains(&1) {
-        // The rows of a cursor are already encoded as text. Refused here, the cursor does not move.
-        return Err(said("0A000", "the rows of a cursor come as text").into());
-    }
     let (source, schema) = source(desk, text, values)?;
     let columns = schema.as_ref().map_or(0, |schema| schema.fields().len());
     let formats = match schema {
@@ -219,7 +216,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
         let rows =
             encode::rows(&table, &formats, desk.reply.encoding).map_err(|_| after_charge())?;
         if let Some(portal) = desk.portals.get_mut(name) {
-            portal.stored = Some(Stored { rows, tag, sent: 0 });
+            portal.stored = Some(Stored { rows, values: None, tag, sent: 0 });
         }
     }
     let Desk { portals, reply, .. } = desk;
@@ -268,16 +265,40 @@ fn run_text(
             desk.reply.complete(&complete(tag, table.rows()));
         }
         StatementOutcome::Page { cursor, passed, tag } => {
-            let Desk { portals, reply, .. } = desk;
-            if let Some(stored) = portals.get(&cursor).and_then(|portal| portal.stored.as_ref()) {
-                append(reply, &stored.rows, passed);
-            }
-            reply.complete(&tag);
+            let formats = desk.portals.get(name).map(|portal| portal.formats.clone());
+            append_page(desk, &cursor, passed, &formats.unwrap_or_default())?;
+            desk.reply.complete(&tag);
         }
     }
     // A portal runs only once.
     if let Some(portal) = desk.portals.get_mut(name) {
         portal.source = PortalSource::Text(Arc::new(StatementText::of("")), Vec::new());
+    }
+    Ok(())
+}
+
+/// Sends the rows that a cursor passes, in the formats that this FETCH was bound with.
+fn append_page(
+    desk: &mut Desk,
+    cursor: &str,
+    passed: Passed,
+    formats: &[i16],
+) -> Result<(), Failed> {
+    let Desk { portals, reply, .. } = desk;
+    let Some(portal) = portals.get(cursor) else { return Ok(()) };
+    match &portal.stored {
+        None => {}
+        Some(stored) if portal.formats == formats => append(reply, &stored.rows, passed),
+        Some(Stored { values: Some(values), .. }) => {
+            let Passed { from, to, .. } = passed;
+            let rows = encode::rows(&values.page(from, to), formats, reply.encoding);
+            let rows = rows.map_err(|_| after_charge())?;
+            append(reply, &rows, Passed { from: 0, to: to.saturating_sub(from), ..passed });
+        }
+        Some(_) => {
+            let message = "the rows of a portal come in the formats that it was bound with";
+            return Err(said("0A000", message).into());
+        }
     }
     Ok(())
 }

@@ -214,7 +214,7 @@ fn declare(
         source: PortalSource::Text(Arc::clone(&text), Vec::new()),
         text,
         formats,
-        stored: Some(Stored { rows, tag: "SELECT", sent: 0 }),
+        stored: Some(Stored { rows, values: Some(table), tag: "SELECT", sent: 0 }),
     };
     desk.portals.insert(name, portal);
     Ok(StatementOutcome::Declared(answer))

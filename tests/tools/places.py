@@ -12,6 +12,7 @@ PASSWORD = "correct horse"
 # postgres_exporter takes no password with a space, however it is quoted: the name and the password of its role.
 WATCHER = "watcher_by_day"
 
+# `numbers` is public, and takes minutes when it is joined with itself often enough. The budget of `few` pays for no question.
 DECLARATIONS = f"""
 CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv' OPTIONS ('content_hash' 'false');
 ALTER TABLE people SET PRIVACY UNIT ROW;
@@ -19,6 +20,12 @@ ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 100);
 ALTER TABLE people ALTER COLUMN city SET PRIVACY DOMAIN IN ('Rome', 'Oslo');
 CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1000000, delta=1e-5) PER QUERY (default=100, max=100000);
 CREATE VIEW adults AS SELECT city, age FROM people WHERE age >= 18;
+CREATE EXTERNAL TABLE numbers STORED AS CSV LOCATION 'numbers.csv' OPTIONS ('content_hash' 'false');
+ALTER TABLE numbers SET PUBLIC;
+CREATE EXTERNAL TABLE few STORED AS CSV LOCATION 'few.csv' OPTIONS ('content_hash' 'false');
+ALTER TABLE few SET PRIVACY UNIT ROW;
+CREATE PRIVACY BUDGET spent FOR few LIMIT (epsilon=0.5) PER QUERY (default=0.5);
+ALTER TABLE few SET PRIVACY SPENT (epsilon=0.5);
 CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}';
 CREATE ROLE {WATCHER} LOGIN PASSWORD '{WATCHER}';
 """
@@ -26,6 +33,10 @@ CREATE ROLE {WATCHER} LOGIN PASSWORD '{WATCHER}';
 TABLES = """
 CREATE TABLE people (id bigint, age bigint, city text, day date, seen timestamp, wage double precision, ok boolean);
 CREATE VIEW adults AS SELECT city, age FROM people WHERE age >= 18;
+CREATE TABLE numbers (k bigint);
+CREATE TABLE few (k bigint);
+INSERT INTO numbers SELECT generate_series(0, 99);
+INSERT INTO few SELECT generate_series(0, 2);
 """
 
 
@@ -51,6 +62,8 @@ class HushQL:
         self.folder = Path(tempfile.mkdtemp(prefix="hushql-tools-"))
         lines = ["id,age,city,day,seen,wage,ok", *(",".join(str(cell) for cell in row).lower().replace("rome", "Rome").replace("oslo", "Oslo") for row in rows())]
         (self.folder / "people.csv").write_text("\n".join(lines) + "\n")
+        for name, values in (("numbers", range(100)), ("few", range(3))):
+            (self.folder / f"{name}.csv").write_text("k\n" + "".join(f"{k}\n" for k in values))
         own = {"cwd": self.folder, "env": {**os.environ, "HUSHQL_CONFIG": ""}}
         subprocess.run([binary, "init", "study.db"], check=True, capture_output=True, **own)
         (self.folder / "wide.csv").write_text(",".join(WIDE) + "\n" + ",".join("1" for _ in WIDE) + "\n")
@@ -69,7 +82,10 @@ class HushQL:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(60)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -98,6 +114,8 @@ class PostgreSQL:
             shutil.chown(self.folder, "postgres")
         data = self.folder / "data"
         self.run("initdb", "-D", data, "-A", "trust", "-U", "owner")
+        # The server asks the role for its password.
+        (data / "pg_hba.conf").write_text("local all all trust\nhost all owner 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
         options = f"-p {self.port} -k {self.folder} -c fsync=off {options}"
         self.run("pg_ctl", "-D", data, "-w", "-o", options, "-l", self.folder / "log", "start")
         self.sql("postgres", "CREATE DATABASE hushql")

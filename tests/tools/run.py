@@ -49,9 +49,10 @@ NODE = {
     "@cubejs-backend/postgres-driver": "1.7.43",
 }
 
-# The languages whose libraries are packages of Debian: libpostgresql-jdbc-java, libdbd-pg-perl, php-pgsql, ruby-pg with ruby-sequel, and
-# r-cran-rpostgresql with r-cran-dbplyr. The tool is skipped if the command fails. pgbouncer, prometheus-postgres-exporter and
-# odbc-postgresql come from there, too.
+# The languages whose libraries are packages of Debian: libpostgresql-jdbc-java, libdbd-pg-perl, php-pgsql, ruby-pg with ruby-sequel,
+# golang-github-lib-pq-dev with golang-github-jackc-pgx-v4-dev, and r-cran-rpostgresql with r-cran-dbplyr. The tool is skipped if the command
+# fails. pgbouncer, prometheus-postgres-exporter and odbc-postgresql come from there, too. RPostgres does not: it is tried where CRAN, or its
+# source, has installed it.
 JDBC = "/usr/share/java/postgresql.jar"
 PROGRAMS = {
     "java": ["-cp", JDBC, "-version"],
@@ -59,7 +60,13 @@ PROGRAMS = {
     "php": ["-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"],
     "ruby": ["-e", "require 'pg'; require 'sequel'"],
     "Rscript": ["-e", "library(RPostgreSQL); library(dbplyr)"],
+    "go": ["list", "github.com/lib/pq", "github.com/jackc/pgx/v4"],
+    "cargo": ["--version"],
 }
+# Where Debian keeps the sources of Go.
+GO = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode"}
+# What no package of the above brings. docs/tools.md is written without it, too.
+OPTIONAL = {"rpostgres": ["Rscript", "-e", "library(RPostgres); library(dbplyr)"]}
 
 # The programs of tools that are programs.
 NEEDED = {"pgbouncer": "pgbouncer", "postgres_exporter": "prometheus-postgres-exporter"}
@@ -77,13 +84,21 @@ TOOLS = {
     "django": ("base", "python_tools.py", ["django"]),
     "asyncpg": ("base", "python_tools.py", ["asyncpg"]),
     "ibis": ("ibis", "python_tools.py", ["ibis"]),
+    "metabase": ("base", "queries_tool.py", ["metabase"]),
+    "npgsql": ("base", "queries_tool.py", ["npgsql"]),
     **{name: ("frames", "python_tools.py", [name]) for name in ("polars", "connectorx", "adbc", "odbc")},
     "jdbc": ("java", "JdbcTool.java", []),
     "perl": ("perl", "perl_tool.pl", []),
     "php": ("php", "php_tool.php", []),
     "ruby": ("ruby", "ruby_tool.rb", ["pg"]),
     "sequel": ("ruby", "ruby_tool.rb", ["sequel"]),
-    "r": ("Rscript", "r_tool.R", []),
+    "r": ("Rscript", "r_tool.R", ["RPostgreSQL"]),
+    "rpostgres": ("Rscript", "r_tool.R", ["RPostgres"]),
+    "libpq": (None, "libpq_tool.py", []),
+    "lib/pq": ("go", "go_tool.go", ["lib/pq"]),
+    "pgx": ("go", "go_tool.go", ["pgx"]),
+    "sqlx": ("cargo", "rust", ["sqlx"]),
+    "tokio-postgres": ("cargo", "rust", ["tokio-postgres"]),
     **{name: (None, "server_tools.py", [name]) for name in ("pgbouncer", "postgres_fdw", "postgres_exporter")},
     **{name: ("node", "node_tools.js", [name]) for name in ("pg", "postgres.js", "cubejs", "kysely", "drizzle", "typeorm", "sequelize")},
 }
@@ -101,6 +116,8 @@ TITLES = {
     "django": ("Django", "`ENGINE: django.db.backends.postgresql`"),
     "asyncpg": ("asyncpg", "`asyncpg.connect(database='hushql')`"),
     "ibis": ("Ibis", "`ibis.postgres.connect(database='hushql')`"),
+    "metabase": ("Metabase, by its queries", "database type PostgreSQL, database `hushql`"),
+    "npgsql": ("Power BI, by the queries of Npgsql", "`Host=db.example;Database=hushql;Username=lab`"),
     "polars": ("Polars", "`pl.read_database_uri(question, 'postgresql://lab:…@db.example/hushql')`"),
     "connectorx": ("connectorx", "`postgresql://lab:…@db.example/hushql`"),
     "adbc": ("ADBC", "`adbc_driver_postgresql.dbapi.connect('postgresql://lab:…@db.example/hushql')`"),
@@ -111,6 +128,12 @@ TITLES = {
     "ruby": ("Ruby pg", "`PG.connect(dbname: 'hushql')`"),
     "sequel": ("Sequel", "`adapter: 'postgres', database: 'hushql'`"),
     "r": ("R: RPostgreSQL, dbplyr", "`dbConnect(PostgreSQL(), dbname = \"hushql\")`"),
+    "rpostgres": ("R: RPostgres, dbplyr", "`dbConnect(Postgres(), dbname = \"hushql\")`"),
+    "libpq": ("libpq", "`host=db.example user=lab dbname=hushql`"),
+    "lib/pq": ("lib/pq of Go", "`postgres://lab:…@db.example/hushql`"),
+    "pgx": ("pgx of Go", "`postgres://lab:…@db.example/hushql`"),
+    "sqlx": ("sqlx of Rust", "`postgres://lab:…@db.example/hushql`"),
+    "tokio-postgres": ("tokio-postgres of Rust", "`host=db.example user=lab dbname=hushql`"),
     "pgbouncer": ("pgbouncer", "`hushql = host=db.example dbname=hushql`, `pool_mode = session` or `transaction`"),
     "postgres_fdw": ("postgres_fdw", "`CREATE SERVER study FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'db.example', dbname 'hushql')`"),
     "postgres_exporter": ("postgres_exporter", "`DATA_SOURCE_NAME=postgresql://lab:…@db.example/hushql`"),
@@ -125,10 +148,15 @@ TITLES = {
 
 # Steps that HushQL refuses, and why.
 ROWS = "rows of people are not shown"
+# They ask for the same, with and without values.
+DRIVERS = ("libpq", "lib/pq", "pgx", "sqlx", "tokio-postgres")
 REFUSED = {
     ("pg_dump", "dump"): "the vault's own script is `hushql dump`; there are no rows to dump",
     ("pgbench", "initialize"): "it creates tables",
-    **{(tool, "preview"): ROWS for tool in ("pgadmin", "superset", "odbc", "jdbc", "perl", "php", "ruby", "sequel", "r", "postgres_fdw")},
+    **{(tool, "preview"): ROWS for tool in ("pgadmin", "superset", "odbc", "jdbc", "perl", "php", "ruby", "sequel", "r", "rpostgres", *DRIVERS, "postgres_fdw")},
+    **{(tool, "spent budget"): "the budget of that table is spent" for tool in ("rpostgres", *DRIVERS)},
+    **{(tool, "insert"): "an analyst changes no rows" for tool in DRIVERS},
+    ("metabase", "fingerprint of rows"): ROWS,
     ("dbt", "run"): "an analyst creates no tables and views",
     **{(tool, "table"): ROWS for tool in ("pandas", "polars", "connectorx", "adbc")},
     ("django", "inspectdb"): "it reads a row of each table (`SELECT * FROM people LIMIT 1`); write the models by hand",
@@ -165,29 +193,46 @@ def node(target: Path) -> Path | None:
     return folder
 
 
-def installed_program(name: str) -> list | None:
-    """The command of a language whose library is a package of Debian; `None` without it."""
+def installed_program(target: Path, name: str, script: str) -> list | None:
+    """The command that runs a script in a language whose library is a package of Debian; `None` without it."""
     check = PROGRAMS[name]
     if name == "java" and not Path(JDBC).exists():
         return None
-    if not shutil.which(name) or subprocess.run([name, *check], capture_output=True).returncode != 0:
+    if not shutil.which(name) or subprocess.run([name, *check], env={**os.environ, **GO}, capture_output=True).returncode != 0:
         return None
-    return ["java", "-cp", JDBC] if name == "java" else [name]
+    if name == "java":
+        return ["java", "-cp", JDBC, HERE / script]
+    if name == "go":
+        return ["go", "run", HERE / script]
+    if name == "cargo":
+        return compiled(target, HERE / script)
+    return [name, HERE / script]
+
+
+def compiled(target: Path, folder: Path) -> list | None:
+    """The program of a crate, whose own file of versions pins all that it needs; `None` if it does not compile."""
+    build = ["cargo", "build", "--quiet", "--locked", "--manifest-path", folder / "Cargo.toml", "--target-dir", target / "tools" / "rust"]
+    # The crate is no part of this workspace, and does not take its settings.
+    if subprocess.run(build, cwd=target, capture_output=True).returncode != 0:
+        return None
+    return [target / "tools" / "rust" / "debug" / "hushql-tools"]
 
 
 def steps(target: Path, name: str, place) -> list[dict] | None:
     """What a tool does in a place; `None` if it is not installed."""
     environment, script, arguments = TOOLS[name]
+    if name in OPTIONAL and subprocess.run(OPTIONAL[name], capture_output=True).returncode != 0:
+        return None
     if not shutil.which(NEEDED.get(name, "psql")) or name == "postgres_fdw" and not os.environ["POSTGRESQL_PORT"]:
         return None
-    own = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TOOLS_HOME": str(target / "tools" / f"home-{name}-{place.name}")}
+    own = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TOOLS_HOME": str(target / "tools" / f"home-{name.replace('/', '-')}-{place.name}")}
     shutil.rmtree(own["TOOLS_HOME"], ignore_errors=True)
     os.makedirs(own["TOOLS_HOME"])
     if environment in PROGRAMS:
-        command = installed_program(environment)
+        command = installed_program(target, environment, script)
         if command is None:
             return None
-        command = [*command, HERE / script]
+        own.update(GO)
     elif environment == "node":
         folder = node(target)
         if folder is None:
@@ -202,12 +247,17 @@ def steps(target: Path, name: str, place) -> list[dict] | None:
     command = [*command, place.host, str(place.port), place.user, place.password, place.question, *arguments]
     try:
         run = subprocess.run(command, env=own, capture_output=True, text=True, timeout=MOST_SECONDS)
-    except subprocess.TimeoutExpired:
-        return [{"step": "end", "error": f"no end after {MOST_SECONDS} s"}]
-    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('{"step"')]
+    except subprocess.TimeoutExpired as late:
+        return [*said(late.stdout.decode() if late.stdout else ""), {"step": "end", "error": f"no end after {MOST_SECONDS} s"}]
+    lines = said(run.stdout)
     if run.returncode != 0 or not lines:
         lines.append({"step": "end", "error": (run.stderr.strip().splitlines() or ["no output"])[-1]})
     return lines
+
+
+def said(output: str) -> list[dict]:
+    """The steps that a tool printed."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith('{"step"') and line.endswith("}")]
 
 
 def compared(name: str, here: list[dict], there: list[dict]) -> tuple[list[str], list[str], list[tuple[str, str]], str]:
@@ -242,12 +292,12 @@ def table(rows: list[tuple[str, str, list[str], list[str], list[str]]]) -> str:
         title, settings = TITLES[name]
         cells = [title, version, shown(works), "; ".join(refused) or "–", shown(wrong) or "–", settings]
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", (HERE / "tail.txt").read_text()])
 
 
 def kept(target: Path, name: str) -> Path:
     """Where the row of a tool is kept for the next table."""
-    return target / "tools" / f"found-{name}.json"
+    return target / "tools" / f"found-{name.replace('/', '-')}.json"
 
 
 def shown(steps: list[str]) -> str:
@@ -291,11 +341,11 @@ def main() -> int:
         if postgresql:
             postgresql.stop()
     if write:
-        missing = [name for name in TOOLS if not kept(target, name).exists()]
+        missing = [name for name in TOOLS if name not in OPTIONAL and not kept(target, name).exists()]
         if missing:
             print(f"docs/tools.md is as it was, because these were not run: {' '.join(missing)}")
             return 1
-        found = [json.loads(kept(target, name).read_text()) for name in TOOLS]
+        found = [json.loads(kept(target, name).read_text()) for name in TOOLS if kept(target, name).exists()]
         (HERE.parent.parent / "docs" / "tools.md").write_text(table(found))
     print(f"{len(rows)} tools, {failed} steps are wrong")
     return 1 if failed else 0

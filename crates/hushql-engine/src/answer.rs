@@ -24,6 +24,7 @@ use crate::visible::{self, rounded};
 
 mod accuracy;
 mod consistent_notes;
+mod crossed_extremes;
 pub(crate) mod drowned;
 pub(crate) mod file_answer;
 mod floor_notes;
@@ -436,7 +437,9 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         .chain(calendar)
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
-    notes.extend((0..analysis.parts().len()).flat_map(|part| floor_notes(release, part)));
+    notes.extend((0..analysis.parts().len()).flat_map(|part| {
+        [floor_notes(release, part), crossed_extremes::notes(release, drawn, part)].concat()
+    }));
     notes.extend(null_key_note(analysis.parts()));
     let choices = analysis.parts().iter().filter(|part| part.unknown_partitions().is_none());
     notes.extend(choices.filter_map(|part| {

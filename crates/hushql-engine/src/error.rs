@@ -107,6 +107,11 @@ impl LedgerError {
         self.0.budget()
     }
 
+    /// The same error of a call of this template.
+    pub(crate) fn of_template(self, template: &str) -> Self {
+        Self(self.0.of_template(template))
+    }
+
     /// True if the same statement may succeed when it is tried again: another program held the
     /// vault, or the declarations changed in the meantime. Nothing was charged.
     ///

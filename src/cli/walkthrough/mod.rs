@@ -117,12 +117,23 @@ async fn tried(trial: &Session, source: &DataSource, begun: &Begun) -> Result<()
         )));
     }
     if begun.yes && begun.unit.is_none() && suggested_unit(trial, &source.table).await?.is_none() {
-        return Err(Failure::Usage(format!(
-            "no column of {} is named like a person's key: add --unit COLUMN, --unit ROW if each row is another person, or --unit PUBLIC if no row is about a person",
-            source.written
-        )));
+        let file = &source.written;
+        return Err(Failure::Usage(match bare_id(&columns) {
+            None => format!(
+                "no column of {file} is named like a person's key: add --unit COLUMN, --unit ROW if each row is another person, or --unit PUBLIC if no row is about a person"
+            ),
+            Some(id) => format!(
+                "no column of {file} is named like a person's key, and {id} may number people or rows: add --unit {id} if each {id} is one person, --unit ROW if each row is another person, or --unit PUBLIC if no row is about a person"
+            ),
+        }));
     }
     Ok(())
+}
+
+/// The column that is named `id` and nothing else. It may number people, or only rows: which of
+/// them no name tells.
+fn bare_id(columns: &[ShownColumn]) -> Option<&str> {
+    columns.iter().map(|column| column.name.as_str()).find(|name| name.eq_ignore_ascii_case("id"))
 }
 
 /// The clause of SET PRIVACY UNIT that SUGGEST drafts for an undeclared table.
@@ -235,6 +246,12 @@ impl Walk<'_> {
                 "\nWho is a person? All rows of one are protected together. Type the column that names them,\n\
                  ROW if each row is another person, or PUBLIC if no row is about a person.",
             );
+            if let (None, Some(id)) = (&drafted, bare_id(columns)) {
+                self.printer.note(&format!(
+                    "{id} may number people or only rows. If each {id} is one person, type {id}, and 1 for one row each;\n\
+                     if a person may have several {id}, no column names people, and neither {id} nor ROW protects them."
+                ));
+            }
             let typed = match &self.begun.unit {
                 Some(unit) => self.asking.said(unit),
                 None => typed!(self.asking.line(drafted.as_deref())),

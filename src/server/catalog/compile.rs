@@ -65,9 +65,10 @@ pub(super) enum Extra {
     },
 }
 
-/// `row_number() OVER (PARTITION BY … ORDER BY …)`.
+/// `rank() OVER (PARTITION BY … ORDER BY …)`.
 #[derive(Debug)]
 pub(super) struct Window {
+    pub(super) function: String,
     pub(super) partition: Vec<Node>,
     pub(super) order: Vec<Sort>,
 }
@@ -557,20 +558,22 @@ impl Compiler<'_> {
         Ok((Node::Aggregate(aggregates.len() - 1), kind))
     }
 
-    /// The only window function is `row_number()`. Its column follows those in scope.
+    /// The window functions are those that number rows. Their columns follow those in scope.
     fn window(
         &self,
         name: &str,
         over: &WindowType,
         scope: &CatalogScope<'_>,
     ) -> Result<(Node, CatalogType), Unanswered> {
-        let (Some(extras), WindowType::WindowSpec(spec), "row_number") = (scope.extras, over, name)
+        let (Some(extras), WindowType::WindowSpec(spec), "row_number" | "rank" | "dense_rank") =
+            (scope.extras, over, name)
         else {
             let why = Unanswered::part(format!("{name}(…) OVER"));
             return Ok((Node::Unknown(why), CatalogType::INT8));
         };
         let inner = CatalogScope { extras: None, ..*scope };
-        let mut window = Window { partition: Vec::new(), order: Vec::new() };
+        let function = name.to_owned();
+        let mut window = Window { function, partition: Vec::new(), order: Vec::new() };
         for expr in &spec.partition_by {
             window.partition.push(self.node(expr, &inner)?.0);
         }

@@ -69,12 +69,14 @@ pub(super) fn kind(name: &str, first: Option<CatalogType>) -> CatalogType {
         | "pg_trigger_depth"
         | "ascii" => CatalogType::INT4,
         "count"
+        | "dense_rank"
         | "pg_database_size"
         | "pg_indexes_size"
         | "pg_relation_size"
         | "pg_table_size"
         | "pg_tablespace_size"
         | "pg_total_relation_size"
+        | "rank"
         | "row_number"
         | "sum"
         | "txid_current" => CatalogType::INT8,
@@ -495,10 +497,14 @@ fn is_visible(world: &World, oid: i64) -> bool {
         || templates::has(world, oid)
 }
 
-/// The name of the relation, type or schema with this number, as `regclass` and similar types show
-/// it.
+/// How `regclass` and similar types show the relation, type or schema of this number or name.
 pub(super) fn shown(world: &World, what: &str, value: &Datum) -> Datum {
-    let Some(number) = value.int() else { return value.clone() };
+    let number = value.int().or_else(|| match (what, value.text()) {
+        ("regtype", Some(name)) => types::named(&name),
+        ("regclass", Some(name)) => relations::numbered(world, &name),
+        _ => None,
+    });
+    let Some(number) = number else { return value.clone() };
     let name = match what {
         "regtype" => Some(types::formatted(number)),
         "regrole" => match number {

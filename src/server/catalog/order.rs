@@ -1,9 +1,9 @@
-//! The order of rows.
+//! The order of rows, and their numbers in it.
 
 use std::cmp::Ordering;
 
-use super::compile::Sort;
-use super::datum::{Row, Unanswered};
+use super::compile::{Sort, Window};
+use super::datum::{Datum, Row, Unanswered};
 use super::node::Env;
 
 /// Sorts rows by nodes over them.
@@ -36,4 +36,43 @@ pub(super) fn by(order: &[Sort], a: &Row, b: &Row) -> Ordering {
             }
         });
     each.fold(Ordering::Equal, Ordering::then)
+}
+
+/// Appends the value of a window function to each row. Rows that are equal in its order have one
+/// rank.
+pub(super) fn number(window: &Window, rows: &mut [Row], env: &Env<'_>) -> Result<(), Unanswered> {
+    let mut keyed = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let here = Env { row, ..*env };
+        let key =
+            window.partition.iter().map(|node| node.value(&here)).collect::<Result<Row, _>>()?;
+        let order =
+            window.order.iter().map(|sort| sort.by.value(&here)).collect::<Result<Row, _>>()?;
+        keyed.push((key, order, at));
+    }
+    keyed.sort_by(|(a, x, _), (b, y, _)| a.cmp(b).then_with(|| by(&window.order, x, y)));
+    let mut last: Option<(Row, Row)> = None;
+    let (mut place, mut rank, mut dense_rank) = (0, 0, 0);
+    for (key, order, at) in keyed {
+        let is_first = last.as_ref().is_none_or(|(last, _)| *last != key);
+        if is_first {
+            (place, rank, dense_rank) = (0, 0, 0);
+        }
+        place += 1;
+        let is_equal = |(_, last): &(Row, Row)| by(&window.order, last, &order).is_eq();
+        if is_first || !last.as_ref().is_some_and(is_equal) {
+            rank = place;
+            dense_rank += 1;
+        }
+        let value = match window.function.as_str() {
+            "rank" => rank,
+            "dense_rank" => dense_rank,
+            _ => place,
+        };
+        last = Some((key, order));
+        if let Some(row) = rows.get_mut(at) {
+            row.push(Datum::Int(value));
+        }
+    }
+    Ok(())
 }

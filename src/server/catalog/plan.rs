@@ -11,11 +11,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::aggregates::{aggregated, grouped};
-use super::compile::{Aggregate, Extra, NamedColumns, Sort, Window};
+use super::compile::{Aggregate, Extra, NamedColumns, Sort};
 use super::datum::{Datum, Row, Unanswered};
 use super::kept_relations::{IndexKey, IndexedRows, RowPlaces};
 use super::node::{Comparison, Env, Node, SubqueryRows};
-use super::order::{by, sort};
+use super::order::{number, sort};
 use super::set_functions;
 
 /// The most values in the rows of a join, and the most rounds of a recursion.
@@ -380,29 +380,6 @@ fn equated(node: &Node, first: usize, columns: &Range<usize>) -> Option<(usize, 
     };
     let fits = |a: usize, b: usize| (a < first && columns.contains(&b)).then_some((a, b));
     fits(*a, *b).or_else(|| fits(*b, *a))
-}
-
-/// Appends the `row_number()` values to each row.
-fn number(window: &Window, rows: &mut [Row], env: &Env<'_>) -> Result<(), Unanswered> {
-    let mut keyed = Vec::new();
-    for (at, row) in rows.iter().enumerate() {
-        let here = Env { row, ..*env };
-        let key =
-            window.partition.iter().map(|node| node.value(&here)).collect::<Result<Row, _>>()?;
-        let order =
-            window.order.iter().map(|sort| sort.by.value(&here)).collect::<Result<Row, _>>()?;
-        keyed.push((key, order, at));
-    }
-    keyed.sort_by(|(a, x, _), (b, y, _)| a.cmp(b).then_with(|| by(&window.order, x, y)));
-    let (mut last, mut number) = (None, 0);
-    for (key, _, at) in keyed {
-        number = if last.as_ref() == Some(&key) { number + 1 } else { 1 };
-        last = Some(key);
-        if let Some(row) = rows.get_mut(at) {
-            row.push(Datum::Int(number));
-        }
-    }
-    Ok(())
 }
 
 /// Each row once for each value of a function in the list of SELECT, with the value after it.

@@ -165,6 +165,11 @@ fn drivers_ask_about_types_and_keys() {
         WHERE c.relkind IN ('r', 'v') AND a.attnum > 0 AND c.relname LIKE 'adul_') c
         WHERE true ORDER BY nspname, c.relname, attnum";
     assert_eq!(rows(numbered)[0], "public|adult|id|1|NULL");
+    let ranks = "SELECT n, rank() OVER (ORDER BY n) AS r, dense_rank() OVER (ORDER BY n DESC) AS d,
+            rank() OVER (PARTITION BY n ORDER BY n) AS p, row_number() OVER (ORDER BY n) AS k, rank() OVER () AS a
+        FROM pg_am, unnest(ARRAY[7, 3, 7, 9, NULL]) AS t(n) WHERE amname = 'heap' ORDER BY k";
+    let expected = ["3|1|4|1|1|1", "7|2|3|1|2|1", "7|2|3|1|3|1", "9|4|2|1|4|1", "NULL|5|1|1|5|1"];
+    assert_eq!(rows(ranks), expected);
     let keys = "SELECT pka.attname, pos.n AS key_seq FROM pg_catalog.pg_attribute pka, pg_catalog.pg_constraint con,
         pg_catalog.generate_series(1, 32) pos(n) WHERE pka.attnum = con.confkey[pos.n] AND con.contype = 'f'";
     assert_eq!(

@@ -103,6 +103,8 @@ async fn a_statement_is_charged_to_the_cells_that_it_shows() {
         (format!("{count} (SELECT id, region FROM customers WHERE age > 3 UNION ALL SELECT id, region FROM customers) u WHERE region = 'Oslo'"), oslo),
         ("SELECT region, LAPLACE(eps=1) COUNT(*) AS n FROM customers GROUP BY region KEYS ('Oslo', 'Rome')".to_owned(), both),
         ("SELECT age, LAPLACE(eps=1) COUNT(*) AS n FROM customers WHERE region = 'Oslo' GROUP BY age".to_owned(), oslo),
+        ("SELECT age / 10 AS d, LAPLACE(eps=1) COUNT(*) AS n FROM customers WHERE region = 'Oslo' GROUP BY d".to_owned(), oslo),
+        ("SELECT region, age / 10 AS d, LAPLACE(eps=1) COUNT(DISTINCT age) AS n FROM customers GROUP BY region KEYS ('Oslo'), d".to_owned(), oslo),
         ("SELECT ARGMAX EXPONENTIAL(eps=1) age FROM customers WHERE region = 'Oslo' GROUP BY age".to_owned(), oslo),
         ("SELECT EXPONENTIAL(eps=1) MEDIAN(age) FROM customers WHERE region = 'Oslo'".to_owned(), oslo),
         (

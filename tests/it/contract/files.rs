@@ -233,12 +233,14 @@ async fn lines_that_are_no_rows_are_told_to_their_owner() {
     let wide = "1 line of t with another number of cells than its 2 columns belongs to nobody and is in no answer: the first is line 4, with 3 cells";
     let broken = "2 lines of t without a JSON object belong to nobody and are in no answer: the first is line 2";
     let foreign = "1 line of t has cells that are not UTF-8, and those are NULL: the first is line";
+    let behind = "1 line of t has text behind a quotation mark that ends a cell, which is read with it: the first is line 2. OPTIONS ('escape' '\\') reads";
     for (name, bytes, told) in [
         ("a.csv", &b"id,note\n1,one\n2,\"two\nlines\"\n"[..], vec![over]),
         ("b.csv", b"id,note\n1,one\n2,S\xfcd\n", vec![foreign]),
         ("c.csv", b"id,note\n1,S\xfcd\n\"2\n3,4,5\n", vec![one, wide, foreign]),
         ("d.csv", b"id,note\n1,one\n\n2,\"t,w\"\"o\"\n", vec![]),
         ("e.json", b"{\"id\": 1, \"note\": \"x\"}\n[1]\n{\"id\"", vec![broken]),
+        ("f.csv", b"id,note\n1,\"a \\\"b\\\" c\"\n2,6\" by 4\"\n3,\"\"\n", vec![behind]),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();

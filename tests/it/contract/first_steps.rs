@@ -76,6 +76,16 @@ fn suggestions_are_taken_unasked() {
     place.study.run(&["init", "visits.csv", "--yes", "--unit", "row"]).says(0, &["UNIT ROW"]);
     let wrong = place.study.run(&["init", "visits.csv", "b.db", "--yes", "--unit", "c"]);
     wrong.says(1, &["no column has that name"]);
+    // A number of rows is named like one of people: what it is, the owner says.
+    let place = Place::new();
+    place.study.write("visits.csv", "id,age\n1,30\n2,40\n3,50\n");
+    let asked = place.study.run(&["init", "visits.csv", "--yes"]);
+    asked.says(1, &["id may number people or rows", "--unit id", "--unit ROW"]);
+    assert_eq!(place.names(), ["visits.csv"]);
+    let begun = place.type_in(&["init", "visits.csv"], "id\n1\nq\n");
+    begun.says(0, &["id may number people or only rows", "(id)"]);
+    let declared = place.owner("SHOW CREATE TABLE visits");
+    assert!(declared.contains("PRIVACY UNIT (id) UNIQUE"), "{declared}");
 }
 
 #[test]

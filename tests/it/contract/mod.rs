@@ -29,6 +29,7 @@ pub(crate) mod owners;
 pub(crate) mod packages;
 pub(crate) mod pasted;
 pub(crate) mod prepared;
+pub(crate) mod presence;
 pub(crate) mod privacy_statements;
 pub(crate) mod program;
 pub(crate) mod questions;

@@ -8,7 +8,7 @@ use hushql::{Engine, Session};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use crate::contract::asked::{done, told, why};
+use crate::contract::asked::{cells as values, done, told, why};
 use crate::contract::program::Study;
 
 /// A visit: who, when, on which ward, at which cost.
@@ -102,6 +102,85 @@ async fn a_statement_is_charged_to_the_months_that_it_can_touch() {
         let sql = format!("{count} visits WHERE {condition}");
         assert_eq!(cells(&lab, &sql).await, expected, "{condition}");
     }
+    let to_april = "charged to visited_at '2026-02', '2026-03' and '2026-04' alone";
+    for (condition, expected) in [
+        ("DATE_TRUNC('month', visited_at) = DATE '2026-03-01'", march),
+        ("DATE '2026-03-01' = DATE_TRUNC('month', visited_at)", march),
+        ("DATE_TRUNC('MONTH', visited_at) = TIMESTAMP '2026-03-01 00:00:00'", march),
+        ("DATE_TRUNC('day', visited_at) IN (DATE '2026-03-02', DATE '2026-02-27')", two),
+        ("DATE_TRUNC('week', visited_at) = DATE '2026-02-23'", two),
+        ("DATE_TRUNC('week', visited_at) = DATE '2026-03-02'", march),
+        ("DATE_TRUNC('month', visited_at) BETWEEN DATE '2026-02-01' AND DATE '2026-03-01'", two),
+        (
+            "DATE_TRUNC('month', visited_at) >= DATE '2026-02-01' AND DATE_TRUNC('month', visited_at) < DATE '2026-04-01'",
+            two,
+        ),
+        (
+            "DATE_TRUNC('month', visited_at) > DATE '2026-01-31' AND DATE_TRUNC('quarter', visited_at) < DATE '2026-04-01'",
+            two,
+        ),
+        (
+            "DATE_TRUNC('year', visited_at) <= DATE '1970-01-01' AND visited_at >= DATE '1970-12-01'",
+            "charged to visited_at '1970-12' alone",
+        ),
+        (
+            "DATE_TRUNC('week', visited_at) <= DATE '2026-03-30' AND visited_at > DATE '2026-01-31'",
+            to_april,
+        ),
+    ] {
+        let sql = format!("{count} visits WHERE {condition}");
+        assert_eq!(cells(&lab, &sql).await, expected, "{condition}");
+    }
+    let counts = "LAPLACE(eps=1, groups=1) COUNT(*) AS n";
+    let february = "visited_at >= DATE '2026-02-01' AND visited_at < DATE '2026-04-01'";
+    let by_month = "DATE_TRUNC('month', visited_at)";
+    for (sql, expected) in [
+        (format!("SELECT {by_month} AS m, {counts} FROM visits WHERE {february} GROUP BY m"), two),
+        (
+            format!(
+                "SELECT {by_month} AS m, LAPLACE(eps=1, rows=auto) COUNT(*) AS n FROM visits WHERE {february} GROUP BY m"
+            ),
+            two,
+        ),
+        (
+            format!(
+                "SELECT {by_month} AS m, {counts} FROM visits GROUP BY m KEYS (DATE '2026-02-01', DATE '2026-03-01')"
+            ),
+            two,
+        ),
+        (
+            format!(
+                "SELECT {by_month} AS m, LAPLACE(eps=1, groups=1) COUNT(DISTINCT patient) AS n FROM visits GROUP BY m KEYS (DATE '2026-03-01')"
+            ),
+            march,
+        ),
+        (
+            format!(
+                "SELECT DATE_TRUNC('week', visited_at) AS w, {counts} FROM visits GROUP BY w KEYS (DATE '2026-02-23')"
+            ),
+            two,
+        ),
+        (
+            format!(
+                "SELECT visited_at AS d, {counts} FROM visits GROUP BY d KEYS (DATE '2026-03-09')"
+            ),
+            march,
+        ),
+        (
+            format!(
+                "SELECT ward, EXTRACT(DAY FROM visited_at) AS d, {counts} FROM visits WHERE {february} GROUP BY ward, d"
+            ),
+            two,
+        ),
+    ] {
+        assert_eq!(cells(&lab, &sql).await, expected, "{sql}");
+    }
+    // Where a bound is chosen, keys alone show nothing.
+    let chosen = format!(
+        "SELECT {by_month} AS m, LAPLACE(eps=1, rows=auto) COUNT(*) AS n FROM visits GROUP BY m KEYS (DATE '2026-03-01')"
+    );
+    let told = cells(&lab, &chosen).await;
+    assert!(told.contains("because nothing shows which months"), "{told}");
     for (sql, expected) in [
         (format!("{count} recent"), two),
         (format!("{count} recent WHERE visited_at > DATE '2026-02-28'"), march),
@@ -126,7 +205,10 @@ async fn a_statement_is_charged_to_the_months_that_it_can_touch() {
         "visited_at <> DATE '2026-03-01'",
         "visited_at IS NOT NULL",
         "EXTRACT(YEAR FROM visited_at) = 2026",
-        "DATE_TRUNC('month', visited_at) = TIMESTAMP '2026-03-01 00:00:00'",
+        "DATE_TRUNC('month', visited_at) <> DATE '2026-03-01'",
+        "NOT DATE_TRUNC('month', visited_at) = DATE '2026-03-01'",
+        "DATE_TRUNC('month', visited_at + INTERVAL '1' MONTH) = DATE '2026-03-01'",
+        "DATE_TRUNC('month', COALESCE(visited_at, DATE '2026-03-01')) = DATE '2026-03-01'",
         "visited_at + INTERVAL '1' DAY < DATE '2026-03-01'",
         "COALESCE(visited_at, DATE '2026-03-01') = DATE '2026-03-01'",
     ] {
@@ -138,6 +220,203 @@ async fn a_statement_is_charged_to_the_months_that_it_can_touch() {
             "{condition}: {told}"
         );
     }
+}
+
+/// The months of a template's call follow from its values, and its price is the same for all.
+#[tokio::test]
+async fn a_template_is_charged_to_the_months_of_its_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), &VISITS, 1_000).await;
+    let created = done(
+        &engine.owner(),
+        "CREATE TEMPLATE monthly(first DATE BETWEEN (DATE '2026-01-01', DATE '2026-12-01'), past DATE BETWEEN (DATE '2026-01-01', DATE '2027-01-01')) AS
+         SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits WHERE visited_at >= $first AND visited_at < $past",
+    )
+    .await;
+    let call = "SELECT * FROM monthly(DATE '2026-01-01', DATE '2027-01-01')";
+    assert!(created.contains(call) && created.contains("each call costs ε = 1"), "{created}");
+    let lab = engine.analyst("lab").unwrap();
+    for (values, expected) in [
+        ("DATE '2026-03-01', DATE '2026-04-01'", "charged to visited_at '2026-03' alone"),
+        (
+            "past => DATE '2026-04-01', first => '2026-02-28'",
+            "charged to visited_at '2026-02' and '2026-03' alone",
+        ),
+        ("'2026-11-30', '2026-12-01'", "charged to visited_at '2026-11' alone"),
+    ] {
+        let sql = format!("SELECT * FROM monthly({values})");
+        assert_eq!(cells(&lab, &sql).await, expected, "{sql}");
+        done(&lab, &sql).await;
+    }
+    let spent = spent(&lab).await;
+    for (cell, expected) in [("2026-03", 2.0), ("2026-02", 1.0), ("2026-11", 1.0), ("2026-12", 0.0)]
+    {
+        assert!((spent_on(&spent, cell) - expected).abs() < 1e-9, "{cell}: {spent:?}");
+    }
+    let refused = why(&lab, "SELECT * FROM monthly('2026-04-01', '2026-03-01')").await;
+    assert!(
+        refused.contains("nothing was charged: no row can pass")
+            && !refused.contains("declaration"),
+        "{refused}"
+    );
+}
+
+/// One row of each person in each month is a row of one unit.
+#[tokio::test]
+async fn a_person_and_a_month_are_a_group_of_one_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), &VISITS, 900_000).await;
+    let lab = engine.analyst("lab").unwrap();
+    let each = "(SELECT patient, DATE_TRUNC('month', visited_at) AS m, COUNT(*) AS n, SUM(cost) AS cost FROM visits GROUP BY patient, m) q";
+    for (sql, expected) in [
+        (format!("SELECT LAPLACE(eps=10000) COUNT(*) AS n FROM {each}"), "7"),
+        (format!("SELECT LAPLACE(eps=10000) SUM(n) AS n FROM {each}"), "8"),
+        (format!("SELECT LAPLACE(eps=10000) COUNT(*) AS n FROM {each} WHERE n > 1"), "1"),
+        (format!("SELECT LAPLACE(eps=10000) COUNT(DISTINCT patient) AS n FROM {each} WHERE cost = 30"), "1"),
+        (
+            "SELECT LAPLACE(eps=10000, rows=4) COUNT(*) AS n FROM (SELECT patient, visited_at, COUNT(*) AS n FROM visits GROUP BY patient, visited_at) q".to_owned(),
+            "8",
+        ),
+    ] {
+        assert_eq!(values(&lab, &sql).await, expected, "{sql}");
+    }
+    let explained =
+        done(&lab, &format!("EXPLAIN PRIVACY SELECT LAPLACE(eps=1) COUNT(*) AS n FROM {each}"))
+            .await;
+    assert!(explained.contains("Δ₁ = 1\n"), "{explained}");
+    // The conditions of the subquery show the months.
+    let march = each.replace("visits GROUP", "recent WHERE visited_at > DATE '2026-02-28' GROUP");
+    let told = cells(&lab, &format!("SELECT LAPLACE(eps=1) AVG(n) AS n FROM {march}")).await;
+    assert_eq!(told, "charged to visited_at '2026-03' alone");
+    // What a refusal proposes is answered.
+    let refused = why(&lab, "SELECT LAPLACE(eps=1) AVG(n) FROM (SELECT patient, COUNT(*) AS n FROM visits GROUP BY patient) q").await;
+    assert!(
+        refused.contains("GROUP BY patient, DATE_TRUNC('month', visited_at) in the subquery"),
+        "{refused}"
+    );
+    // A domain moves dates of several months to its ends.
+    done(&engine.owner(), "ALTER TABLE visits ALTER COLUMN visited_at SET PRIVACY DOMAIN BETWEEN (DATE '2026-01-15', DATE '2026-03-20')").await;
+    let refused = why(&lab, &format!("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM {each}")).await;
+    assert!(
+        refused.contains("mixes the rows of several months") && !refused.contains("DATE_TRUNC"),
+        "{refused}"
+    );
+}
+
+/// The forecast is that of the month that runs out first, not of the sum of all months.
+#[tokio::test]
+async fn the_forecast_is_that_of_the_dearest_month() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), &VISITS, 8).await;
+    let lab = engine.analyst("lab").unwrap();
+    let account = async || values(&lab, "SHOW PRIVACY BUDGET b").await;
+    assert!(account().await.ends_with("nothing was spent in the last 7 days"));
+    let of = |month: u32| {
+        format!(
+            "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits WHERE visited_at = DATE '2026-{month:02}-01'"
+        )
+    };
+    for month in 1..=9 {
+        done(&lab, &of(month)).await;
+    }
+    // Seven times as much is left of each as was spent of it in a week.
+    assert!(
+        account()
+            .await
+            .ends_with("at the pace of the last 7 days: 49 days, for visited_at '2026-01'"),
+        "{}",
+        account().await
+    );
+    done(&lab, &of(3)).await;
+    assert!(
+        account()
+            .await
+            .ends_with("at the pace of the last 7 days: 21 days, for visited_at '2026-03'"),
+        "{}",
+        account().await
+    );
+    done(&lab, "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits").await;
+    assert!(
+        account()
+            .await
+            .ends_with("at the pace of the last 7 days: 11 days, for visited_at '2026-03'"),
+        "{}",
+        account().await
+    );
+    // After a declaration, what the dearest month has spent counts for all of them.
+    done(
+        &engine.owner(),
+        "ALTER TABLE visits ALTER COLUMN cost SET PRIVACY DOMAIN BETWEEN (0, 90)",
+    )
+    .await;
+    assert!(
+        account().await.ends_with("at the pace of the last 7 days: 11 days"),
+        "{}",
+        account().await
+    );
+}
+
+/// One month of a person counts as one person, however many rows are in it; several months of a
+/// person count once, too.
+#[tokio::test]
+async fn a_month_of_a_person_adds_one_person_to_a_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), &VISITS, 1_000_000).await;
+    let lab = engine.analyst("lab").unwrap();
+    let months = "visited_at >= DATE '2026-01-01' AND visited_at < DATE '2026-04-01'";
+    let by_month = "DATE_TRUNC('month', visited_at)";
+    for (sql, range) in [
+        (
+            format!(
+                "SELECT LAPLACE(eps=1) COUNT(DISTINCT patient) AS n FROM visits WHERE {months}"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "SELECT LAPLACE(eps=1) COUNT(DISTINCT CAST(patient AS VARCHAR)) AS n FROM visits WHERE {months}"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "SELECT {by_month} AS m, LAPLACE(eps=1) COUNT(DISTINCT patient) AS n FROM visits WHERE {months} GROUP BY m"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "SELECT ward, LAPLACE(eps=1) COUNT(DISTINCT patient) AS n FROM visits WHERE {months} GROUP BY ward"
+            ),
+            2,
+        ),
+        (
+            format!(
+                "SELECT {by_month} AS m, ward, LAPLACE(eps=1) COUNT(DISTINCT patient) AS n FROM visits WHERE {months} GROUP BY m, ward"
+            ),
+            4,
+        ),
+        (
+            format!(
+                "SELECT {by_month} AS m, LAPLACE(eps=1) COUNT(*) AS n FROM visits WHERE {months} GROUP BY m"
+            ),
+            4,
+        ),
+        (format!("SELECT LAPLACE(eps=1) COUNT(DISTINCT ward) AS n FROM visits WHERE {months}"), 2),
+        (format!("SELECT LAPLACE(eps=1) COUNT(DISTINCT cost) AS n FROM visits WHERE {months}"), 4),
+    ] {
+        let explained = done(&lab, &format!("EXPLAIN PRIVACY {sql}")).await;
+        assert!(explained.contains(&format!("Δ₁ = {range}\n")), "{sql}: {explained}");
+    }
+    // Two patients came in these months, one of them in January and in February.
+    let loud = |sql: &str| sql.replace("eps=1", "eps=10000");
+    let all =
+        format!("SELECT LAPLACE(eps=1) COUNT(DISTINCT patient) AS n FROM visits WHERE {months}");
+    assert_eq!(values(&lab, &loud(&all)).await, "2");
+    let each = format!(
+        "SELECT n FROM (SELECT {by_month} AS m, LAPLACE(eps=1) COUNT(DISTINCT patient) AS n FROM visits WHERE {months} GROUP BY m) q ORDER BY m"
+    );
+    assert_eq!(values(&lab, &loud(&each)).await, "1\n2\n1");
 }
 
 /// A date that a domain moves to one of its ends is in the month of the file's date.
@@ -161,6 +440,22 @@ async fn the_ends_of_a_domain_are_in_all_months_beyond_them() {
         "{last}"
     );
     assert!(cells(&lab, &format!("{count} IS NULL")).await.contains("all cells"));
+    let month = |op: &str| {
+        format!(
+            "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits WHERE DATE_TRUNC('month', visited_at) {op}"
+        )
+    };
+    let february = cells(&lab, &month("= DATE '2026-02-01'")).await;
+    assert_eq!(february, "charged to visited_at '2026-02' alone");
+    for (op, end) in [
+        ("= DATE '2026-01-01'", "and 668 more alone"),
+        ("< DATE '2026-02-01'", "and 668 more alone"),
+        ("= DATE '2026-03-01'", "and 281 more alone"),
+        ("> DATE '2026-02-28'", "and 281 more alone"),
+    ] {
+        let told = cells(&lab, &month(op)).await;
+        assert!(told.ends_with(end), "{op}: {told}");
+    }
     let single = cells(&lab, &format!("{count} = DATE '2026-01-15'")).await;
     assert!(single.contains("more alone"), "{single}");
 }
@@ -197,6 +492,9 @@ async fn each_month_has_its_own_limit() {
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits WHERE visited_at = DATE '2040-01-01'",
     )
     .await;
+    // January to June have ε = 0 left, and so has no other month.
+    let account = done(&lab, "SHOW PRIVACY BUDGET b").await;
+    assert!(account.contains("nothing is left, for visited_at '2026-01'"), "{account}");
     let shown = done(&lab, "SHOW PRIVACY BUDGET b BY CELL").await;
     assert!(shown.contains("2026-01 to 2026-06") && shown.contains("(other)"), "{shown}");
     let statement = done(&lab, "SHOW PRIVACY STATEMENT FOR b").await;
@@ -229,7 +527,10 @@ async fn what_is_not_derived_for_months_is_refused() {
         "SELECT patient, LAPLACE(eps=1) COUNT(*) FROM visits GROUP BY patient KEYS (1, 2)",
         "SELECT patient + 0 AS p, LAPLACE(eps=1, delta=1e-3) COUNT(*) AS n FROM visits GROUP BY patient + 0",
         "SELECT p, LAPLACE(eps=1, delta=1e-3) COUNT(*) AS n FROM (SELECT CAST(patient AS VARCHAR) AS p FROM visits) q GROUP BY p",
-        "SELECT LAPLACE(eps=0.1) AVG(n) FROM (SELECT patient, DATE_TRUNC('month', visited_at) AS m, COUNT(*) AS n FROM visits GROUP BY patient, m) q",
+        "SELECT LAPLACE(eps=0.1) AVG(n) FROM (SELECT patient, DATE_TRUNC('week', visited_at) AS w, COUNT(*) AS n FROM visits GROUP BY patient, w) q",
+        "SELECT LAPLACE(eps=0.1) AVG(n) FROM (SELECT patient, EXTRACT(MONTH FROM visited_at) AS m, COUNT(*) AS n FROM visits GROUP BY patient, m) q",
+        "SELECT LAPLACE(eps=0.1) AVG(n) FROM (SELECT DATE_TRUNC('month', visited_at) AS m, COUNT(*) AS n FROM visits GROUP BY m) q",
+        "SELECT LAPLACE(eps=0.1) AVG(n) FROM (SELECT patient, DATE_TRUNC('month', COALESCE(visited_at, DATE '2026-01-01')) AS m, COUNT(*) AS n FROM visits GROUP BY patient, m) q",
     ] {
         let refused = told(&lab, sql).await;
         let refused = refused.expect_err(sql).to_string();
@@ -527,6 +828,10 @@ fn statement(rng: &mut ChaCha20Rng) -> String {
         "cost > 10",
         "visited_at >= {L} AND ward = 'A'",
         "(visited_at < {H}) = (cost > 30)",
+        "DATE_TRUNC('month', visited_at) = {H}",
+        "DATE_TRUNC('week', visited_at) <= {H} AND visited_at > {L}",
+        "DATE_TRUNC('quarter', visited_at) BETWEEN {L} AND {H}",
+        "{L} > DATE_TRUNC('year', visited_at)",
     ]);
     let from = pick(&[
         "visits WHERE {P}",
@@ -542,7 +847,13 @@ fn statement(rng: &mut ChaCha20Rng) -> String {
         "SELECT LAPLACE(eps={E}) SUM(cost) AS n FROM {F}",
         "SELECT ward, LAPLACE(eps={E}, groups=2) COUNT(*) AS n FROM {F} GROUP BY ward",
         "SELECT visited_at, LAPLACE(eps={E}, groups=2) COUNT(*) AS n FROM visits GROUP BY visited_at KEYS ({L}, {H})",
+        "SELECT DATE_TRUNC('month', visited_at) AS m, LAPLACE(eps={E}, groups=2) COUNT(*) AS n FROM visits GROUP BY m KEYS ({L}, DATE '2026-02-01')",
+        "SELECT DATE_TRUNC('week', visited_at) AS m, LAPLACE(eps={E}, groups=2) COUNT(*) AS n FROM visits WHERE {P} GROUP BY m KEYS (DATE '2025-12-29', DATE '2026-02-23')",
+        "SELECT DATE_TRUNC('month', visited_at) AS m, ward, LAPLACE(eps={E}, groups=2) COUNT(DISTINCT patient) AS n FROM {F} GROUP BY m KEYS (DATE '2026-01-01', DATE '2026-02-01'), ward",
+        "SELECT LAPLACE(eps={E}) COUNT(DISTINCT patient) AS n FROM visits WHERE {P}",
+        "SELECT LAPLACE(eps={E}, rows=2) SUM(n) AS n FROM (SELECT patient, DATE_TRUNC('month', visited_at) AS m, SUM(cost) AS n FROM {F} GROUP BY patient, m) q",
+        "SELECT EXTRACT(MONTH FROM visited_at) AS m, LAPLACE(eps={E}, groups=2) COUNT(*) AS n FROM visits WHERE {P} GROUP BY m",
     ]);
-    let sql = asked.replace("{F}", &from).replace("{E}", &e.to_string());
+    let sql = asked.replace("{F}", &from).replace("{P}", &condition).replace("{E}", &e.to_string());
     sql.replace("{L}", &low).replace("{H}", &high)
 }

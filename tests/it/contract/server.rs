@@ -459,10 +459,7 @@ fn cursors_page_through_one_answer() {
     assert_eq!(texts(&lab.query("FETCH ALL FROM c")), [["Rome", "2"]]);
     assert_eq!(lab.query("FETCH 1 FROM c").tags(), ["FETCH 0"]);
     // What is refused ends the transaction, as in PostgreSQL.
-    lab.parse("", "FETCH ALL FROM c", &[]);
-    lab.bind("", "", &[], &[1]);
-    lab.execute("", 0);
-    assert_eq!(error_code(&lab.sync()).as_deref(), Some("0A000"));
+    assert_eq!(error_code(&lab.query("FETCH 1 FROM nowhere")).as_deref(), Some("34000"));
     assert_eq!(error_code(&lab.query("CLOSE c")).as_deref(), Some("25P02"));
     assert_eq!(lab.query("COMMIT").tags(), ["ROLLBACK"]);
     assert_eq!(served.study.spent().0, 1);

@@ -81,6 +81,29 @@ async fn errors_come_in_the_unit_of_the_answer() {
     }
 }
 
+/// What is computed from a number with a found bound has the ± of the number, computed the same
+/// way: the bound is a scale, and no ± counts what it cuts. Whole numbers are off by one more at
+/// most.
+#[tokio::test]
+async fn what_is_computed_has_an_error_too() {
+    let (_engine, session) = numbers(1..=1_000).await;
+    for (x, more) in [("id", 0.02), ("x", 1e-6)] {
+        let sql = format!(
+            "WITH a AS (SELECT LAPLACE(eps=20) SUM({x}) AS s FROM t) SELECT s, s / 100.0 AS c, CLAMP(s, 0, 900000) AS l FROM a"
+        );
+        let answer = session.query(&sql).await.unwrap();
+        let [s, c, l] = ["s", "c", "l"].map(|name| within(&answer, name));
+        assert!(s > 200.0 && (c - s / 100.0).abs() < more, "{x}: {s} {c}");
+        assert!((l - s).abs() <= 100.0 * more, "{x}: {s} {l}");
+        // A value that no histogram is behind stays one with noise.
+        let sql = format!(
+            "SELECT LAPLACE(eps=20) SUM({x}) / (SELECT LAPLACE(eps=0.05) COUNT(*) FROM t) AS m FROM t"
+        );
+        let answer = session.query(&sql).await.unwrap();
+        assert!(within(&answer, "m") > 15.0, "{answer}");
+    }
+}
+
 /// Where too few rows are there for any bucket to stand out, the fullest by its noisy count is
 /// taken, and that is told. At this ε noise of scale 100 is on every count, so that a bucket with 3
 /// rows reaches the threshold, 2,500 and more, with less than 10⁻⁶.
@@ -303,4 +326,28 @@ async fn drowned_numbers_say_what_to_write() {
         note(&drowned) == (within(&drowned, "n") > number(&drowned, 0).abs() / 2.0),
         "{drowned}"
     );
+}
+
+/// A minimum above the maximum is told, from the released values alone: of three rows, at a small
+/// ε, noise decides both.
+#[tokio::test]
+async fn extremes_that_cross_are_told() {
+    let (_engine, session) = numbers(1..=3).await;
+    let (mut crossed, mut told) = (0, 0);
+    for (epsilon, range) in [("0.001", "0, 1000"), ("0.001", "1, 4"), ("1000", "0, 1000")] {
+        for _ in 0..20 {
+            let sql = format!(
+                "SELECT EXPONENTIAL(eps={epsilon}) MIN(CLAMP(id, {range})) AS a, EXPONENTIAL(eps={epsilon}) MAX(CLAMP(id, {range})) AS b FROM t"
+            );
+            let answer = session.query(&sql).await.unwrap();
+            let is_told = answer
+                .notes()
+                .iter()
+                .any(|note| note.to_lowercase().contains(" is above max(clamp("));
+            assert_eq!(is_told, number(&answer, 0) > number(&answer, 1), "{answer}");
+            crossed += u32::from(is_told);
+            told += u32::from(!is_told);
+        }
+    }
+    assert!(crossed > 0 && told > 0, "{crossed} {told}");
 }

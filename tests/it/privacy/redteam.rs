@@ -56,7 +56,7 @@ macro_rules! families {
 families! {
     rows, aggregates, keys, thresholds, choices, failures, functions, parameters, joins, subqueries, links, people,
     windows, numbers, types, statements, looking, ledger, optimizer, budgets, names, sizes, owners, views, ranges,
-    honest, floors, table_rules,
+    honest, floors, table_rules, presence,
 }
 
 /// Each file is run, tells its story, and names the modules that stop it.

@@ -8,6 +8,7 @@
 //! FROM customers WHERE region = 'Oslo' AND age > 30                     'Oslo'
 //! FROM orders o JOIN customers c ON o.customer = c.id WHERE c.region IN ('Oslo', 'Rome')      'Oslo' and 'Rome'
 //! FROM visits WHERE visited_at >= DATE '2026-03-01' AND visited_at < DATE '2026-05-01'        '2026-03' and '2026-04'
+//! FROM visits GROUP BY DATE_TRUNC('quarter', visited_at) KEYS (DATE '2026-01-01')             '2026-01' to '2026-03'
 //! FROM customers WHERE region = 'Oslo' OR age > 30                      all: the OR admits rows of every cell
 //! FROM orders WHERE customer NOT IN (SELECT id FROM customers WHERE region = 'Oslo')          all
 //! ```
@@ -42,7 +43,7 @@ use crate::catalog::cells::Cells;
 use crate::catalog::month_units::{cells_of_months, counted};
 use crate::catalog::{Catalog, Cell, Domain, Touched};
 use crate::dialect::marked;
-use crate::functions::month_of;
+use crate::functions::{has_months, month_of, ticks_a_day};
 
 /// The cells that a private aggregate reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl PrivateAggregate {
         let Some(cells) = catalog.cells_of(unit_domain) else { return CellsRead::Undivided };
         let all = |why| CellsRead::All(cells.column.to_owned(), why);
         let not_shown = if cells.are_months { NO_MONTHS } else { NOT_SHOWN };
-        if self.unknown_partitions().is_some() || self.has_computed_keys() {
+        if self.unknown_partitions().is_some() {
             return all(HIDDEN);
         }
         let Ok(data_type) = DataType::from_str(cells.data_type) else { return all(not_shown) };
@@ -95,22 +96,25 @@ impl PrivateAggregate {
         CellsRead::Only(Touched { column: column.to_owned(), since, cells: read })
     }
 
-    /// The cells that its group keys name. Rows with other keys are dropped before the sums are
-    /// computed.
+    /// The cells that its group keys name. Keys are public, whether they are declared, listed or
+    /// computed. Rows with other keys are dropped before the sums are computed, and before
+    /// different values are counted.
     fn by_keys(&self, reader: &CellReader<'_>) -> Option<BTreeSet<Cell>> {
         let only_adds = self.measures().iter().all(|measure| match &measure.release_kind {
-            ReleaseKind::Number(_) => {
-                measure.ladder.is_none() && measure.input_shape() == InputShape::Sums
-            }
+            ReleaseKind::Number(_) => match measure.input_shape() {
+                InputShape::Sums | InputShape::Distinct => measure.ladder.is_none(),
+                InputShape::Places | InputShape::Keys | InputShape::Groups { .. } => false,
+            },
             ReleaseKind::Choice(_) => false,
         });
         if !only_adds {
             return None;
         }
-        let input = &self.aggregate.input;
-        let is_cell = |key: &Expr| key.try_as_col().is_some_and(|c| reader.is_cell(c, input));
-        let at = self.aggregate.group_expr.iter().position(is_cell)?;
-        reader.cells_of(self.keys().of_column(at).iter().cloned().map(Some))
+        let keys = self.aggregate.group_expr.iter().enumerate().map(|(at, key)| {
+            let listed = self.keys().of_column(at).iter().cloned().map(Some);
+            reader.equal_to(key, listed, &self.aggregate.input)
+        });
+        keys.fold(None, both)
     }
 }
 
@@ -125,6 +129,30 @@ fn both(one: Option<BTreeSet<Cell>>, other: Option<BTreeSet<Cell>>) -> Option<BT
         (one, other) => one.or(other),
     }
 }
+
+/// A kind of periods of the calendar, by the months that a date can be in if the start of its
+/// period is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Period {
+    /// A day or less, in one month.
+    Day,
+    /// From Monday to Sunday, in one month or two.
+    Week,
+    /// This many whole months.
+    Months(i64),
+}
+
+/// The parts of `date_trunc` whose periods are known.
+const PERIODS: [(&str, Period); 8] = [
+    ("second", Period::Day),
+    ("minute", Period::Day),
+    ("hour", Period::Day),
+    ("day", Period::Day),
+    ("week", Period::Week),
+    ("month", Period::Months(1)),
+    ("quarter", Period::Months(3)),
+    ("year", Period::Months(12)),
+];
 
 /// Reads plans over rows of units that have cells.
 struct CellReader<'a> {
@@ -204,39 +232,142 @@ impl CellReader<'_> {
     }
 
     /// The cells to which `column = literal`, `column IN (literal, …)` or `column IS NULL`
-    /// restricts the rows of a plan; for months, also the other comparisons with literals.
+    /// restricts the rows of a plan; for months, also the other comparisons with literals, and
+    /// those of the column's periods.
     fn compared(&self, conjunct: &Expr, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
-        let is_cell = |expr: &Expr| expr.try_as_col().is_some_and(|c| self.is_cell(c, plan));
         if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = conjunct {
-            let (op, value) = match (left.try_as_col(), right.try_as_col()) {
-                (Some(_), None) => (*op, right),
-                (None, Some(_)) => (op.swap()?, left),
-                (Some(_), Some(_)) | (None, None) => return None,
-            };
-            if !is_cell(left) && !is_cell(right) {
-                return None;
-            }
             // A cast literal is compared as the value that it is cast to.
-            let value = constant(value)?;
-            if op == Operator::Eq {
-                return self.cells_of([Some(value)]);
-            }
-            return self.months_where(op, &value);
+            return match (constant(left), constant(right)) {
+                (None, Some(value)) => self.beside(left, *op, value, plan),
+                (Some(value), None) => self.beside(right, op.swap()?, value, plan),
+                (Some(_), Some(_)) | (None, None) => None,
+            };
         }
         if let Expr::Between(Between { expr, negated: false, low, high }) = conjunct {
-            if !is_cell(expr) {
-                return None;
-            }
-            let end = |op, value: &Expr| self.months_where(op, &constant(value)?);
+            let end = |op, value: &Expr| self.beside(expr, op, constant(value)?, plan);
             return both(end(Operator::GtEq, low), end(Operator::LtEq, high));
         }
         if let Expr::InList(InList { expr, list, negated: false }) = conjunct {
-            return if is_cell(expr) { self.cells_of(list.iter().map(constant)) } else { None };
+            return self.equal_to(expr, list.iter().map(constant), plan);
         }
         if let Expr::IsNull(expr) = conjunct {
-            return if is_cell(expr) { self.cells_without_value() } else { None };
+            return if self.is_cell_of(expr, plan) { self.cells_without_value() } else { None };
         }
         None
+    }
+
+    /// The cells to which a comparison of an expression with a value restricts the rows of a plan.
+    fn beside(
+        &self,
+        expr: &Expr,
+        op: Operator,
+        value: ScalarValue,
+        plan: &LogicalPlan,
+    ) -> Option<BTreeSet<Cell>> {
+        if op == Operator::Eq {
+            return self.equal_to(expr, [Some(value)], plan);
+        }
+        match self.is_cell_of(expr, plan) {
+            true => self.months_where(op, &value),
+            false => self.periods_where(self.period(expr, plan)?, op, &value),
+        }
+    }
+
+    /// The cells of the rows of a plan on which an expression is one of some values. `None` if a
+    /// value is unknown, or the expression is neither the column nor a period of it.
+    fn equal_to(
+        &self,
+        expr: &Expr,
+        values: impl IntoIterator<Item = Option<ScalarValue>>,
+        plan: &LogicalPlan,
+    ) -> Option<BTreeSet<Cell>> {
+        if self.is_cell_of(expr, plan) {
+            return self.cells_of(values);
+        }
+        let period = self.period(expr, plan)?;
+        let mut cells = BTreeSet::new();
+        for value in values {
+            let value = value?;
+            cells.extend(match value.is_null() {
+                true => self.cells_without_value()?,
+                false => self.periods_where(period, Operator::Eq, &value)?,
+            });
+        }
+        Some(cells)
+    }
+
+    /// True if an expression is the column that names cells, unchanged.
+    fn is_cell_of(&self, expr: &Expr, plan: &LogicalPlan) -> bool {
+        expr.try_as_col().is_some_and(|column| self.is_cell(column, plan))
+    }
+
+    /// The kind of periods whose starts an expression shows, if it is `date_trunc(part, column)` of
+    /// the column with the date.
+    ///
+    /// # Guarantee
+    /// A row with a value of the expression has its date in the period that starts with this value.
+    /// A date that is cast to a moment is the start of the same day.
+    fn period(&self, expr: &Expr, plan: &LogicalPlan) -> Option<Period> {
+        let Expr::ScalarFunction(call) = expr else { return None };
+        let [part, of] = call.args.as_slice() else { return None };
+        if !self.cells.are_months || call.func.name() != "date_trunc" {
+            return None;
+        }
+        let of = match of {
+            Expr::Cast(cast)
+                if self.data_type == DataType::Date32 && has_months(cast.field.data_type()) =>
+            {
+                cast.expr.as_ref()
+            }
+            of => of,
+        };
+        let part = constant(part)?;
+        let part = part.try_as_str()??;
+        let known = PERIODS.iter().find(|(name, _)| name.eq_ignore_ascii_case(part));
+        known.map(|(_, period)| *period).filter(|_| self.is_cell_of(of, plan))
+    }
+
+    /// The months of rows whose period's start compares with a value.
+    ///
+    /// # Guarantee
+    /// The start of a date's period is at or before the date. If it is at or before a value, it is
+    /// at or before the start of the period of this value, so that the date is before the end of
+    /// that period. If it is after a value, it is at or after that end where periods are whole
+    /// months.
+    fn periods_where(
+        &self,
+        period: Period,
+        op: Operator,
+        value: &ScalarValue,
+    ) -> Option<BTreeSet<Cell>> {
+        // The first month of the period of a moment, and the first one after it.
+        let whole = |later: i64, months: i64| {
+            let month = month_of(value, later)?;
+            let first = month.checked_sub(month.rem_euclid(months))?;
+            Some((first, first.checked_add(months)?))
+        };
+        let after = |later: i64| match period {
+            Period::Day | Period::Week => month_of(value, later.checked_add(1)?),
+            Period::Months(months) => whole(later, months).map(|(_, next)| next),
+        };
+        let up_to = |later: i64| match period {
+            Period::Day => month_of(value, later),
+            Period::Week => {
+                let week = ticks_a_day(&value.data_type())?.checked_mul(7)?;
+                month_of(value, later.checked_add(week)?.checked_sub(1)?)
+            }
+            Period::Months(months) => whole(later, months)?.1.checked_sub(1),
+        };
+        let is = |other| op == other;
+        if is(Operator::Eq) {
+            self.months_in_file(Some(after(-1)?), Some(up_to(0)?))
+        } else if is(Operator::Gt) || is(Operator::GtEq) {
+            self.months_in_file(Some(after(if is(Operator::Gt) { 0 } else { -1 })?), None)
+        } else if is(Operator::Lt) || is(Operator::LtEq) {
+            self.months_in_file(None, Some(up_to(if is(Operator::Lt) { -1 } else { 0 })?))
+        } else {
+            None
+        }
     }
 
     /// The cells of values of the column's type. `None` if one of them is unknown.
@@ -300,7 +431,19 @@ impl CellReader<'_> {
             Some((value, later)) => month_of(value, later).map(Some),
             None => Some(None),
         };
-        let (mut first, mut last) = (month(from)?, month(to)?);
+        self.months_in_file(month(from)?, month(to)?)
+    }
+
+    /// The months in the file of the rows whose dates are in these months after the column's domain
+    /// is enforced. `None` leaves an end open.
+    ///
+    /// # Guarantee
+    /// As for [`Self::months_between`].
+    fn months_in_file(
+        &self,
+        mut first: Option<i64>,
+        mut last: Option<i64>,
+    ) -> Option<BTreeSet<Cell>> {
         match self.domain() {
             None => {}
             Some(Domain::In(_)) => {}

@@ -16,8 +16,11 @@ use crate::privacy::{Epsilon, ParameterError, Rational, Rho, Spend};
 use super::private_aggregate::PrivateAggregate;
 
 /// True if a release states no cost, so that the budget's PER QUERY default applies. The histogram
-/// of a bound states none if the releases that pay for it do not.
+/// of a bound states none if the releases that pay for it do not. What is exact needs none.
 pub(crate) fn is_bare(measure: &Measure) -> bool {
+    if measure.is_exact() {
+        return false;
+    }
     let clause = &measure.clause;
     let implied = clause.mechanism == MechanismName::Default;
     let counts = matches!(clause.finding, Some(Finding::Histogram { .. }));

@@ -49,6 +49,7 @@ pub(crate) mod null_keys;
 pub(crate) mod outcome;
 mod private_aggregate;
 pub(crate) mod private_rows;
+pub(crate) mod public_presence;
 pub(crate) mod recursion;
 mod selection;
 pub(crate) mod splitter;
@@ -72,6 +73,7 @@ pub use measure::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
+pub use measure::neighbours::Replaced;
 pub(crate) use measure::people_behind::stated_parameters;
 pub use measure::people_behind::{PeopleCount, PeopleFloor};
 pub(crate) use measure::row_bound_ladder::proposed;

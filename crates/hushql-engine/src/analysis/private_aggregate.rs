@@ -43,18 +43,16 @@ use crate::analysis::measure::contribution_bounds::{limits, number};
 use crate::analysis::measure::grid::no_range;
 use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::measure_frame::{
-    MeasureFrame, argument, sum_raw, with_rows_of_owner,
+    MeasureFrame, argument, check_unit_column, sum_raw, with_rows_of_owner,
 };
 use crate::analysis::measure::people_behind::{PeopleFloor, floors_of, with_counts};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::measure::row_bound_ladder;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
-use crate::dialect::{
-    AggregateCall, AggregateName, MechanismName, Operand, ReleaseClause, Selector,
-};
+use crate::analysis::public_presence::{Replacement, groups_of_the_data};
+use crate::dialect::{AggregateCall, AggregateName, MechanismName, Operand, Selector};
 use crate::privacy::Delta;
-use crate::refusal::{Reason, Refusal};
 
 /// An aggregate across privacy units: its input, the keys that are shown, and its measures.
 #[derive(Debug)]
@@ -263,6 +261,7 @@ pub(crate) fn cut(
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
+    let replacement = Replacement::of(aggregate, &flow, sources.catalog)?;
     let (keyed, default_delta) = match Keyed::of(&calls, &valued, aggregate, &flow, sources) {
         Err(error) if lacks_delta(&error) => {
             let default = DefaultDelta::of(&flow.subject, sets, sources.catalog);
@@ -277,6 +276,9 @@ pub(crate) fn cut(
         keyed => (keyed?, None),
     };
     let Keyed { mut columns, groups, keys } = keyed;
+    if replacement.is_some() && keys.are_unknown() {
+        return Err(groups_of_the_data().into());
+    }
     if alone && !keys.are_unknown() {
         return Err(distinct_values(aggregate).into());
     }
@@ -287,7 +289,7 @@ pub(crate) fn cut(
     let covered = covered
         .map(|(i, (key, group))| coverage(key, group, keys.of_column(i), &flow, sources))
         .collect();
-    let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
+    let one_group = valued.group_expr.iter().all(|key| flow.is_one_group(key));
     let flow = with_public_ranges(flow, &calls, sources.tables);
     let floors = floors_of(&flow, sources.catalog);
     let (mut measures, people_floor) = {
@@ -313,6 +315,11 @@ pub(crate) fn cut(
     if sets.is_some() && !keys.are_unknown() {
         // This δ is for unknown groups, which only other sets have.
         measures.iter_mut().for_each(Measure::without_idle_delta);
+    }
+    if let Some(replacement) = &replacement {
+        for (call, measure) in calls.iter().zip(&mut measures) {
+            replacement.derive(call, measure, &flow)?;
+        }
     }
     same_rows(&measures)?;
     let unknown_partitions = match keys.are_unknown() {
@@ -569,6 +576,7 @@ fn numeric(
         limits,
         release_kind,
         ladder,
+        replaced: None,
     })
 }
 
@@ -582,19 +590,4 @@ fn padded_unit<'a>(
     let counts = aggregate.function == AggregateName::Count && aggregate.distinct;
     let argument = call.params.args.first().filter(|_| counts)?;
     flow.trace(argument)?.unit_or_null.then_some(argument)
-}
-
-/// Analysts cannot choose the privacy unit: `privacy_unit_column` may only repeat the declared one.
-fn check_unit_column(clause: &ReleaseClause, subject: &UnitScope) -> Result<(), Refusal> {
-    let Some(named) = &clause.unit_column else { return Ok(()) };
-    if subject.is_named(named) {
-        return Ok(());
-    }
-    let declared = subject.column().map_or("the row".to_owned(), ToOwned::to_owned);
-    Err(Refusal::new(
-        Reason::UnitColumn,
-        format!("privacy_unit_column={named}"),
-        format!("the declared privacy unit is {declared}"),
-        "OPTIONS without privacy_unit_column",
-    ))
 }

@@ -29,6 +29,7 @@ use super::keys::joined_keys::refuse_unmatched;
 use super::keys::key_image::keys_that_pass;
 use super::keys::of_column::with_known_keys;
 use super::not_analyzed::{NotAnalyzed, lost};
+use super::public_presence::refuse_present;
 use super::splitter::has_marker;
 use crate::analysis::call::input_columns::InputColumns;
 use crate::analysis::measure::people_behind::PeopleFloor;
@@ -150,6 +151,12 @@ fn analyzed(
     if flow.is_public() {
         return Err(not_private("the table", true).into());
     }
+    refuse_present(
+        &flow,
+        catalog,
+        "a synthetic table",
+        "CREATE RELEASE TABLE name AS SELECT x, LAPLACE(eps=1) COUNT(*) AS n FROM t GROUP BY x",
+    )?;
     refuse_under_floor(catalog, &flow)?;
     refuse_never(&flow, tables)?;
     refuse_unmatched(&flow, tables)?;

@@ -71,7 +71,7 @@ pub(super) fn remedies(release: &Release, drawn: &Drawn) -> Vec<Remedy> {
 fn remedy(release: &Release, output: usize) -> Option<Remedy> {
     let origin = release.analysis().origin(output)?;
     let part = release.analysis().parts().get(origin.part)?;
-    let measure = part.measures().get(origin.measure)?;
+    let measure = part.measures().get(origin.measure).filter(|own| !own.is_exact())?;
     let mechanized = release.mechanisms(origin.part).get(origin.measure)?;
     Some(Remedy {
         first: own_bound(part, measure, mechanized)

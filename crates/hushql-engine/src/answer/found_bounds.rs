@@ -7,7 +7,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
-use crate::analysis::{Measure, PrivateAggregate};
+use crate::analysis::Measure;
 use crate::buckets::{float_text, is_negative};
 use crate::dialect::Finding;
 use crate::exec::Drawn;
@@ -100,16 +100,37 @@ fn clamped(text: &str, (lo, hi): (f64, f64)) -> Option<String> {
     is_plain.then(|| format!("{name}(CLAMP({argument}, {lo}, {hi}){after}"))
 }
 
+/// A text of more bytes than this is named by its heading, as it is written.
+const LONG_TEXT: usize = 100;
+
+/// The heading of the column that shows a measure.
+fn heading_of<'a>(
+    part: usize,
+    measure: usize,
+    release: &Release,
+    drawn: &'a Drawn,
+) -> Option<&'a str> {
+    let shows = |output: &usize| {
+        let origin = release.analysis().origin(*output);
+        origin.is_some_and(|own| (own.part, own.measure) == (part, measure))
+    };
+    let output = (0..drawn.schema.fields().len()).find(shows)?;
+    Some(drawn.schema.field(output).name())
+}
+
 /// The notes on bounds that were found.
 pub(super) fn found_bounds_notes<'a>(
     release: &'a Release,
     drawn: &'a Drawn,
 ) -> impl Iterator<Item = String> + 'a {
-    let measures = release.analysis().parts().iter().flat_map(PrivateAggregate::measures);
-    measures.filter_map(move |measure| {
+    let measures = release.analysis().parts().iter().enumerate().flat_map(|(part, own)| {
+        own.measures().iter().enumerate().map(move |(at, measure)| (part, at, measure))
+    });
+    measures.filter_map(move |(part, at, measure)| {
         let bound = bound_of(measure, release, drawn)?;
         let value = float_text(bound.value);
-        let text = &bound.text;
+        let heading = (bound.text.len() > LONG_TEXT).then(|| heading_of(part, at, release, drawn));
+        let text = heading.flatten().unwrap_or(&bound.text);
         Some(if bound.stands_out {
             let halved = bound.written.as_ref().map_or_else(String::new, |written| {
                 format!("; {written} would have halved the error")

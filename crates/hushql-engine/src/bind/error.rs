@@ -205,10 +205,7 @@ impl fmt::Display for Suggestion<'_> {
 
 /// Functions of other databases, and what to write instead.
 const ELSEWHERE: [(&str, &str); 23] = [
-    (
-        "age",
-        "EXTRACT(YEAR FROM AGE(y, x)) for whole years, or AGE(y, x) < INTERVAL '18 years' as a condition",
-    ),
+    ("age", "EXTRACT(YEAR FROM AGE(x)) for whole years, or AGE(x) < 18 as a condition"),
     ("date", "CAST(x AS DATE)"),
     ("dateadd", "x + INTERVAL '1 day'"),
     ("date_add", "x + INTERVAL '1 day'"),

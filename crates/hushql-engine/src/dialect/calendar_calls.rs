@@ -11,6 +11,7 @@
 //! datediff(day, a, b), datediff(b, a)    date_diff('day', a, b)
 //! dateadd(day, 3, x), date_sub(x, i)     x + INTERVAL '3 day', x - i
 //! age(b, a) < INTERVAL '18 years'        b - INTERVAL '18 years' < a
+//! age(a) < 18                            whole years until today, compared with the number
 //! extract(year from age(b, a))           whole years, as timestampdiff(year, a, b)
 //! extract(epoch from b - a)              date_diff('microsecond', a, b) / 1000000.0
 //! x + n * INTERVAL '1 month'             a function of its own
@@ -84,8 +85,18 @@ pub(super) fn calendar_call(expr: &Expr) -> Option<Expr> {
         Expr::BinaryOp { left, op, right } => {
             compared_age(left, op, right).or_else(|| moved_several_times(left, op, right))
         }
+        Expr::Between { expr, negated, low, high } if is_number(low) && is_number(high) => {
+            let years = Age::read(expr)?.part("year")?;
+            let (low, high) = (low.clone(), high.clone());
+            Some(Expr::Between { expr: Box::new(years), negated: *negated, low, high })
+        }
         _ => None,
     }
+}
+
+/// True if an expression is a number: ages that are compared with it are whole years.
+fn is_number(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, sql::Value::Number(..)))
 }
 
 /// The arguments of a plain call.
@@ -192,7 +203,20 @@ impl Age {
 }
 
 /// An age that is compared with an interval: the later moment, moved back, beside the earlier one.
+/// An age that is compared with a number has whole years.
 fn compared_age(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> {
+    let years = |side: &Expr, other: &Expr| match is_number(other) {
+        true => Age::read(side)?.part("year"),
+        false => None,
+    };
+    if is_comparison(op) {
+        if let Some(years) = years(left, right) {
+            return Some(binary(years, op.clone(), right.clone()));
+        }
+        if let Some(years) = years(right, left) {
+            return Some(binary(left.clone(), op.clone(), years));
+        }
+    }
     let flipped = match op {
         BinaryOperator::Lt => BinaryOperator::Gt,
         BinaryOperator::LtEq => BinaryOperator::GtEq,
@@ -209,6 +233,18 @@ fn compared_age(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> 
         return None;
     }
     Some(binary(moved(&age.later, BinaryOperator::Minus, span.clone()), op, age.earlier))
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    matches!(
+        op,
+        BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+            | BinaryOperator::Eq
+            | BinaryOperator::NotEq
+    )
 }
 
 /// The seconds between two moments, with their fractions, or the whole days.

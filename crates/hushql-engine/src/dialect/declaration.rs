@@ -7,11 +7,12 @@
 
 use sqlparser::ast as sql;
 
-use crate::catalog::{Replay, TableRules};
+use crate::catalog::{Replay, SpentUnit, TableRules};
 use crate::dialect::amounts_per_query::{FloorClause, PerQueryClause};
 use crate::dialect::literal::Literal;
 use crate::dialect::parameter_clauses::TemplateClause;
 use crate::dialect::password::Password;
+use crate::dialect::unit_clause::UnitClause;
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 
 /// A statement that only an owner may use.
@@ -136,6 +137,14 @@ pub enum Declaration {
         /// The table's name.
         table: String,
     },
+    /// `ALTER TABLE name ALTER COLUMN column SET PUBLIC`: the values of a column of people whose
+    /// presence is public are public, too.
+    SetPublicColumn {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+    },
     /// `ALTER TABLE name ALTER COLUMN column SET PRIVACY DOMAIN …`.
     SetDomain {
         /// The table's name.
@@ -164,8 +173,8 @@ pub enum Declaration {
         spent: Box<SpentClause>,
         /// Names whose charges count for the same people.
         together: Vec<String>,
-        /// The columns of the person and of the date, if it was spent on months of people.
-        months: Option<(String, String)>,
+        /// For what it was spent, if not for people with all their rows.
+        unit: Option<SpentUnit>,
     },
     /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)]
     /// [REPLAY (…)] [SPENT (…)] [SLICE analyst LIMIT (…) [SPENT (…)]] …`.
@@ -397,42 +406,6 @@ pub struct SpentClause {
     pub releases: Option<Rational>,
     /// The largest ε of one of these releases.
     pub dearest: Option<Rational>,
-}
-
-/// The privacy unit of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UnitClause {
-    /// `ROW`.
-    Row,
-    /// `(column) [UNIQUE] [MAX ROWS n]`.
-    Column {
-        /// The column that identifies the person.
-        column: String,
-        /// Each unit has at most one row.
-        unique: bool,
-        /// Each unit has at most this many rows.
-        max_rows: Option<u64>,
-    },
-    /// `(column) PER MONTH OF (date) [MAX ROWS n]`.
-    Month {
-        /// The column that identifies the person.
-        person: String,
-        /// The column with the date.
-        date: String,
-        /// Each unit has at most this many rows.
-        max_rows: Option<u64>,
-    },
-    /// `VIA (columns) REFERENCES table(columns) [MAX ROWS n]`.
-    Via {
-        /// The columns that lead to the other table.
-        columns: Vec<String>,
-        /// The other table.
-        table: String,
-        /// Its columns.
-        references: Vec<String>,
-        /// Each unit has at most this many rows.
-        max_rows: Option<u64>,
-    },
 }
 
 /// The declared values of a column.

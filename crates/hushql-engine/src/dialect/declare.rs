@@ -14,7 +14,7 @@ use sqlparser::tokenizer::Token;
 
 use super::amounts_per_query::PerQueryClause;
 use super::budget_clauses::{accountant, floor, limit, per_query, spent};
-use super::declaration::{Declaration, DomainClause, Taken, UnitClause};
+use super::declaration::{Declaration, DomainClause, Taken};
 use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
@@ -23,8 +23,9 @@ use super::rule_clauses::{for_role, rules};
 use super::script::TokenOffsets;
 use super::slice_clauses::{alteration, analyst, slices};
 use super::template_clauses::create_template;
+use super::unit_clause::UnitClause;
 use super::view::create_view;
-use crate::catalog::Replay;
+use crate::catalog::{Replay, SpentUnit};
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::query_syntax::{column_name, column_names, name};
@@ -202,6 +203,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
             return Ok(Declaration::DropDomain { table, column });
         }
         expect_word(parser, "SET")?;
+        if take_word(parser, "PUBLIC") {
+            return Ok(Declaration::SetPublicColumn { table, column });
+        }
         expect_word(parser, "PRIVACY")?;
         expect_word(parser, "DOMAIN")?;
         return Ok(Declaration::SetDomain { table, column, domain: domain(parser)? });
@@ -248,16 +252,13 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     expect_word(parser, "PRIVACY")?;
     if take_word(parser, "SPENT") {
         let spent = Box::new(spent(parser)?);
-        let months = match take_word(parser, "UNIT") {
-            true => Some(months_of(parser)?),
-            false => None,
-        };
+        let unit = spent_unit(parser)?;
         let by = if take_word(parser, "BY") { Some(analyst(parser)?) } else { None };
         let together = match word_then(parser, "TOGETHER", "WITH") {
             true => some_names(parser)?,
             false => Vec::new(),
         };
-        return Ok(Declaration::SetSpent { table, by, spent, together, months });
+        return Ok(Declaration::SetSpent { table, by, spent, together, unit });
     }
     if take_word(parser, "FLOOR") {
         return Ok(Declaration::SetFloor { table, floor: Some(floor(parser)?) });
@@ -297,16 +298,26 @@ fn some_names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
     Ok(names)
 }
 
-/// `(person) PER MONTH OF (date)`: the units for which amounts were spent.
-fn months_of(parser: &mut Parser) -> Result<(String, String), ParserError> {
+/// `UNIT (person) PER MONTH OF (date)` or `PRESENCE PUBLIC`: the units for which amounts were
+/// spent. `None` if neither comes next.
+fn spent_unit(parser: &mut Parser) -> Result<Option<SpentUnit>, ParserError> {
+    if word_then(parser, "PRESENCE", "PUBLIC") {
+        return Ok(Some(SpentUnit::Present));
+    }
+    if !take_word(parser, "UNIT") {
+        return Ok(None);
+    }
     match unit(parser)? {
-        UnitClause::Month { person, date, max_rows: None } => Ok((person, date)),
+        UnitClause::Month { person, date, max_rows: None } => {
+            Ok(Some(SpentUnit::Months { person, date }))
+        }
         UnitClause::Month { .. }
         | UnitClause::Row
         | UnitClause::Column { .. }
+        | UnitClause::Present { .. }
         | UnitClause::Via { .. } => error(
             parser,
-            "SPENT names its unit only for months: SPENT (epsilon=1) UNIT (patient) PER MONTH OF (visited_at)",
+            "SPENT names its unit only for months: SPENT (epsilon=1) UNIT (patient) PER MONTH OF (visited_at), and for people whose presence is public: SPENT (epsilon=1) PRESENCE PUBLIC",
         ),
     }
 }
@@ -352,6 +363,20 @@ fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
         let date = column_name(parser)?;
         parser.expect_token(&Token::RParen)?;
         return Ok(UnitClause::Month { person: column, date, max_rows: max_rows(parser)? });
+    }
+    if take_word(parser, "PRESENCE") {
+        expect_word(parser, "PUBLIC")?;
+        if !unique {
+            return error(
+                parser,
+                "PRESENCE PUBLIC is for people with one row each: write (id) UNIQUE PRESENCE PUBLIC",
+            );
+        }
+        let public = match take_word(parser, "WITH") {
+            true => column_names(parser)?,
+            false => Vec::new(),
+        };
+        return Ok(UnitClause::Present { column, public });
     }
     Ok(UnitClause::Column { column, unique, max_rows: max_rows(parser)? })
 }

@@ -19,6 +19,7 @@ use super::aggregate::{aggregate_call, column_name};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause};
 use super::fresh::take_mark;
 use super::literal::{Literal, literal_of};
+use super::markers_as_written::in_releases_words;
 use super::parameters::{EPSILON_RANGE, epsilon};
 use super::parser::aggregate_marker;
 use super::report::{REPORT, has_argument, report};
@@ -107,7 +108,7 @@ impl<'a> Implied<'a> {
             let Expr::Function(function) = &*expression else {
                 return ControlFlow::Continue(());
             };
-            let text = column_name(function);
+            let text = in_releases_words(&column_name(function), releases);
             match aggregate_call(function.clone()) {
                 Err(message) => {
                     let hint = "one of COUNT, SUM, AVG and STDDEV, of one expression, with two numbers as bounds";

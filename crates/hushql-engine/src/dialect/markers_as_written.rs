@@ -86,4 +86,21 @@ mod tests {
         let compared = "t.id = __hushql_inner_3.__hushql_inner_3_0 AND t.x > 1";
         assert_eq!(told(compared), "t.id = a column of the subquery AND t.x > 1");
     }
+
+    #[test]
+    fn a_release_within_a_release_is_written_out() {
+        for (query, text) in [
+            (
+                "SELECT LAPLACE(eps=1) SUM(x) FILTER (WHERE x > (SELECT LAPLACE(eps=1) AVG(x) FROM t)) FROM t",
+                "sum(x) FILTER (WHERE x > (SELECT avg(x) FROM t))",
+            ),
+            (
+                "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) SUM(x) FILTER (WHERE x > (SELECT LAPLACE(eps=1) AVG(x) FROM t)) FROM t",
+                "sum(x) FILTER (WHERE x > (SELECT avg(x) FROM t))",
+            ),
+        ] {
+            let Ok(Statement::Query(query)) = parse(query) else { panic!("{query}") };
+            assert!(query.releases.iter().any(|one| one.text == text), "{:?}", query.releases);
+        }
+    }
 }

@@ -92,6 +92,7 @@ mod tests;
 mod thresholded;
 pub(crate) mod tokens;
 mod twice;
+mod unit_clause;
 mod value;
 mod view;
 mod windows;
@@ -153,8 +154,9 @@ pub use amounts_per_query::{FloorClause, PerQueryClause};
 pub use declaration::{
     Accountant, Allowance, Declaration, DomainClause, GrantClause, GrantObjects, LimitClause,
     ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit,
-    SpendingBy, SpentClause, Taken, UnitClause,
+    SpendingBy, SpentClause, Taken,
 };
+pub use unit_clause::UnitClause;
 
 /// Reads one statement of at most the default size; a `;` at its end is allowed.
 ///

@@ -25,6 +25,7 @@ use super::histogram::{
     Histogram, bare_count, counted, histogram, marked_histogram, starts_histogram,
 };
 use super::literal::literal_list;
+use super::markers_as_written::in_releases_words;
 use super::mode::{mode, starts_mode};
 use super::parameters::{called_parameters, mechanism_parameters, options};
 use super::power;
@@ -320,7 +321,7 @@ impl HushDialect {
             let Histogram { class, filter } = histogram(parser)?;
             let (operand, arguments) = counted();
             let (default, none) = (MechanismName::Default, Parameters::default());
-            let n = self.add(default, none, operand, "count".to_owned());
+            let n = self.add(default, none, operand, "count");
             marked_histogram(class, aggregate_marker(n, arguments, filter, false))
         } else {
             let at = parser.peek_token().span.start;
@@ -345,7 +346,7 @@ impl HushDialect {
         if head.selector.is_none() && starts_histogram(parser) {
             let Histogram { class, filter } = histogram(parser)?;
             let (operand, arguments) = counted();
-            let n = self.add(head.mechanism, parameters, operand, "count".to_owned());
+            let n = self.add(head.mechanism, parameters, operand, "count");
             return Ok(marked_histogram(class, aggregate_marker(n, arguments, filter, false)));
         }
         let read = match head.selector {
@@ -367,7 +368,7 @@ impl HushDialect {
             let Histogram { class, filter } = histogram(parser)?;
             let parameters = called_parameters(parser, mechanism)?;
             let (operand, arguments) = counted();
-            let n = self.add(mechanism, parameters, operand, "count".to_owned());
+            let n = self.add(mechanism, parameters, operand, "count");
             return Ok(marked_histogram(class, aggregate_marker(n, arguments, filter, false)));
         }
         let read = self.operand(parser, mechanism)?;
@@ -434,7 +435,7 @@ impl HushDialect {
             Operand::Selection(selection) => selection.score.distinct,
             Operand::Response => false,
         };
-        let n = self.add(mechanism, parameters, operand, text);
+        let n = self.add(mechanism, parameters, operand, &text);
         self.clauses.borrow_mut().modes.extend(is_mode.then_some(n));
         aggregate_marker(n, arguments, filter, distinct)
     }
@@ -442,7 +443,7 @@ impl HushDialect {
     /// A MODE without a mechanism.
     fn bare_mode(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
         let (operand, arguments, filter, text) = mode(parser)?;
-        let n = self.add(MechanismName::Default, Parameters::default(), operand, text);
+        let n = self.add(MechanismName::Default, Parameters::default(), operand, &text);
         self.clauses.borrow_mut().modes.push(n);
         Ok(aggregate_marker(n, arguments, filter, false))
     }
@@ -453,9 +454,11 @@ impl HushDialect {
         mechanism: MechanismName,
         parameters: Parameters,
         operand: Operand,
-        text: String,
+        text: &str,
     ) -> usize {
         let mut clauses = self.clauses.borrow_mut();
+        // A subquery in the text may hold a release of its own.
+        let text = in_releases_words(text, &clauses.releases);
         clauses.releases.push(ReleaseClause {
             mechanism,
             parameters,

@@ -25,7 +25,7 @@ use crate::catalog::describe::{limit_text, per_query_text};
 use crate::catalog::{Cell, SliceOf};
 use crate::dialect::SpendingBy;
 use crate::error::Error;
-use crate::ledger::{BudgetState, CellState, SliceState, Spent, Vault};
+use crate::ledger::{BudgetState, CellState, SliceState, Spent, SpentLately, Vault};
 use crate::mechanism::epsilon_of_rho;
 use crate::privacy::{Delta, Rational, Spend, decimal_text};
 
@@ -39,7 +39,10 @@ pub(super) fn budgets(vault: &Vault, name: Option<&str>, reader: &str) -> Result
     let states = states(vault, name, reader)?;
     let lately = vault.spent_lately(&states, reader, PACE)?;
     let column = |of: &dyn Fn(&BudgetState) -> String| states.iter().map(of).collect::<Vec<_>>();
-    let forecasts = states.iter().zip(&lately).map(|(s, lately)| forecast(s.left, *lately, PACE));
+    let forecasts = states.iter().zip(&lately).map(|(state, lately)| {
+        let cells = vault.cells_for(&state.budget.name, reader)?;
+        forecast_of(state.left, &cells, lately)
+    });
     table(&[
         ("budget", column(&|s| s.budget.name.clone())),
         ("table", column(&|s| s.budget.table.clone())),
@@ -47,7 +50,7 @@ pub(super) fn budgets(vault: &Vault, name: Option<&str>, reader: &str) -> Result
         ("spent", column(&spent_text)),
         ("left", column(&|s| s.left.neat_down().to_string())),
         ("per_query", column(&|s| per_query_text(&s.budget))),
-        ("forecast", forecasts.collect()),
+        ("forecast", forecasts.collect::<Result<_, Error>>()?),
     ])
 }
 
@@ -237,19 +240,53 @@ fn by_analyst(
     ])
 }
 
-/// How long the rest lasts if `lately` was spent in the last `days` days, and the pace stays.
-fn forecast(left: Spend, lately: Spend, days: i64) -> String {
-    if left.nano == 0 {
-        return "nothing is left".to_owned();
+/// How long the rest of a budget lasts if the pace stays. Where people have cells, this is how long
+/// the rest of the cell lasts that runs out first.
+fn forecast_of(left: Spend, cells: &[CellState], lately: &SpentLately) -> Result<String, Error> {
+    let mut first: Option<(i64, &CellState, Spend)> = None;
+    for cell in cells {
+        let own = match lately.cells.get(&cell.cell) {
+            Some(own) => lately.all.plus(*own).map_err(|_| Error::Internal)?,
+            None => lately.all,
+        };
+        let lasts = match cell.left.nano {
+            0 => 0,
+            _ => lasts(cell.left, own, PACE).unwrap_or(i64::MAX),
+        };
+        if first.is_none_or(|(least, ..)| lasts < least) {
+            first = Some((lasts, cell, own));
+        }
     }
+    Ok(match (first, cells) {
+        (Some((_, cell, own)), [one, others @ ..]) => {
+            let told = forecast(cell.left, own, PACE);
+            let are_alike = lately.cells.is_empty() && others.iter().all(|c| c.left == one.left);
+            match are_alike {
+                true => told,
+                false => format!("{told}, for {} {}", cell.column, cell.cell),
+            }
+        }
+        (None, _) | (_, []) => forecast(left, lately.all, PACE),
+    })
+}
+
+/// The days that the rest lasts if `lately` was spent in the last `days` days, and the pace stays.
+fn lasts(left: Spend, lately: Spend, days: i64) -> Option<i64> {
     let lasts = |left: i64, lately: i64| {
         let whole = BigInt::from(left) * BigInt::from(days);
         (lately > 0).then(|| (whole / BigInt::from(lately)).to_i64().unwrap_or(i64::MAX))
     };
     let of_loss = lasts(left.nano, lately.nano);
-    let of_delta = lasts(left.atto_delta, lately.atto_delta);
+    of_loss.into_iter().chain(lasts(left.atto_delta, lately.atto_delta)).min()
+}
+
+/// How long the rest lasts, in words.
+fn forecast(left: Spend, lately: Spend, days: i64) -> String {
+    if left.nano == 0 {
+        return "nothing is left".to_owned();
+    }
     let pace = format!("at the pace of the last {days} days");
-    match of_loss.into_iter().chain(of_delta).min() {
+    match lasts(left, lately, days) {
         None => format!("nothing was spent in the last {days} days"),
         Some(0) => format!("{pace}: less than a day"),
         Some(1) => format!("{pace}: 1 day"),

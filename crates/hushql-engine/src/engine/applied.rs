@@ -158,6 +158,7 @@ async fn run_aside(aside: &Engine, script: &str) -> Result<BTreeMap<String, Vec<
             | Declaration::CreateTemplate { .. }
             | Declaration::SetUnit { .. }
             | Declaration::SetPublic { .. }
+            | Declaration::SetPublicColumn { .. }
             | Declaration::SetStrict { .. }
             | Declaration::SetAbout { .. }
             | Declaration::SetFloor { .. }

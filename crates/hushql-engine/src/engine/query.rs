@@ -91,8 +91,7 @@ impl Session {
         state: &SessionState,
     ) -> Result<Planned, Error> {
         let (query, declared) = self.with_template(query, self.declared()?, state)?;
-        let planned = self.planned_over(query, declared.clone(), state);
-        planned.map_err(|error| self.around_the_call(error, &declared, state))
+        self.planned_over(query, declared, state)
     }
 
     /// Stages 2 to 4 over this state of the declarations.
@@ -117,7 +116,7 @@ impl Session {
             return self.planned_over(*limited, declared, state);
         }
         match self.still_declared(&declared)? {
-            true => planned.map_err(|error| declared.told(error)),
+            true => planned.map_err(|error| self.told_of_call(error, &declared, state)),
             false => Err(Attempts::redeclared()),
         }
     }

@@ -41,11 +41,15 @@ impl Proposal {
         let buckets = Buckets::for_type(&data_type)?;
         let [part] = release.analysis().parts() else { return None };
         let [mechanized] = release.mechanisms(0) else { return None };
-        let Mechanism::Laplace(noise) = &mechanized.mechanism else { return None };
         if part.keys().all().len() != buckets.len() {
             return None;
         }
-        let least = least_kept(noise, buckets.len());
+        let least = match &mechanized.mechanism {
+            Mechanism::Laplace(noise) => least_kept(noise, buckets.len()),
+            // The counts of a public column are exact.
+            Mechanism::Exact => 1,
+            _ => return None,
+        };
         Some(Self { column, data_type, buckets, least })
     }
 

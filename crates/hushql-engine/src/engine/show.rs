@@ -188,7 +188,9 @@ fn describe(
     accuracy: Option<Vec<String>>,
 ) -> Result<Answer, Error> {
     let columns = &described.columns;
-    let cells = catalog.cells_of(&described.name).map(|cells| cells.column);
+    // Months are the unit's own cells, whether or not there is a budget.
+    let cells = catalog.cells_of(&described.name).filter(|cells| !cells.are_months);
+    let cells = cells.map(|cells| cells.column);
     let role = |column: &Column| match cells {
         Some(cells) if cells == column.name => "cells".to_owned(),
         Some(_) | None => role(described, column),
@@ -216,8 +218,11 @@ fn column_domain(column: &Column) -> String {
 fn role(table: &Table, column: &Column) -> String {
     match table.unit() {
         Some(Unit::Month { date, .. }) if *date == column.name => "month of the unit".to_owned(),
+        Some(Unit::Present { public, .. }) if public.contains(&column.name) => "public".to_owned(),
         Some(unit) if !unit.columns().contains(&column.name) => String::new(),
-        Some(Unit::Column { .. } | Unit::Month { .. }) => "privacy unit".to_owned(),
+        Some(Unit::Present { .. }) => "privacy unit, presence public".to_owned(),
+        Some(Unit::Month { date, .. }) => format!("privacy unit in one month of {date}"),
+        Some(Unit::Column { .. }) => "privacy unit".to_owned(),
         Some(Unit::Via(link)) => format!("leads to {}", link.table),
         Some(Unit::Row) | None => String::new(),
     }

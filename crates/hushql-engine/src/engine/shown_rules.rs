@@ -20,11 +20,13 @@ const NO_PROMISE: &str =
 /// The rules that a reader may see.
 pub(super) fn rules(catalog: &Catalog, reader: &str) -> Result<Answer, Error> {
     let mut rows: Vec<[String; 3]> = Vec::new();
-    for one in catalog.tables().filter(|table| table.unit().is_some()) {
+    for one in catalog.tables() {
         let row = |rules: &TableRules| [one.name.clone(), rules.audience(), rules.to_string()];
-        match reader == OWNER {
-            true => rows.extend(catalog.table_rules(&one.name).iter().map(row)),
-            false => rows.extend(catalog.rules_for(&one.name, reader).map(row)),
+        match (reader == OWNER, one.unit().is_some()) {
+            // Without a unit they bind nobody, and wait for the next one.
+            (true, _) => rows.extend(catalog.table_rules(&one.name).iter().map(row)),
+            (false, true) => rows.extend(catalog.rules_for(&one.name, reader).map(row)),
+            (false, false) => {}
         }
     }
     let column =

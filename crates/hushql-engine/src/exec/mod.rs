@@ -516,7 +516,7 @@ async fn over_released(
 /// The charge is for this release, consumed, and durable, before the first random draw. When this
 /// returns, every private aggregate has drawn once, or shows its earlier draw again. The public
 /// plan, whose rows are still to come, sees released and public tables only. If nothing is drawn,
-/// nothing private is read.
+/// nothing private is read, except for public columns of people whose presence is public.
 ///
 /// # Errors
 /// Any failure while running. The error may quote cells: it must never reach an analyst.
@@ -534,7 +534,11 @@ pub(crate) async fn run(
         Some(charge) if !charge.settles(&due) => {
             return internal_err!("a charge pays for its own release");
         }
-        None if parts.iter().any(|part| part.to_draw().is_some()) => {
+        None if parts
+            .iter()
+            .enumerate()
+            .any(|(i, part)| part.to_draw().is_some() && !release.is_free(i)) =>
+        {
             return internal_err!("a private part runs after a charge");
         }
         Some(_) | None => {}

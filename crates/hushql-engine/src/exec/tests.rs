@@ -82,7 +82,7 @@ const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE x > 1";
 fn asked(unit: Unit) -> Release {
     let sql = match unit {
         Unit::Row => COUNT.to_owned(),
-        Unit::Column { .. } | Unit::Month { .. } | Unit::Via(_) => {
+        Unit::Column { .. } | Unit::Month { .. } | Unit::Present { .. } | Unit::Via(_) => {
             COUNT.replace("eps=1", "eps=1, rows=1, groups=1")
         }
     };

@@ -63,7 +63,8 @@ pub(super) fn loosest(
     mechanized: &Mechanized,
 ) -> Option<Loosest> {
     // Keys that are shown alone have no aggregate to write bounds for.
-    if measure.clause.finding.is_some() || measure.ladder.is_some() || part.shows_keys_alone() {
+    let is_fixed = measure.ladder.is_some() || measure.is_exact();
+    if measure.clause.finding.is_some() || is_fixed || part.shows_keys_alone() {
         return None;
     }
     // A count of people is not written by the analyst.
@@ -135,7 +136,8 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::NoisyKeys(_)
-                | Mechanism::ChosenBound(_) => ratio(now.l1, then.l1),
+                | Mechanism::ChosenBound(_)
+                | Mechanism::Exact => ratio(now.l1, then.l1),
             })
         }
         ReleaseKind::Choice(choice) => {

@@ -32,6 +32,7 @@ use floor_lines::{floor_lines, floors_json};
 use loosest::loosest;
 use mostly_noise_text::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
+use presence_lines::{mechanism_text, presence_line};
 use selection_lines::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
 use threshold_lines::{
     default_json, default_line, keys_text, share_text, threshold_json, threshold_lines,
@@ -49,6 +50,7 @@ mod loosest;
 mod mostly_noise_text;
 mod noise;
 pub(crate) mod number_text;
+mod presence_lines;
 mod rule_lines;
 mod selection_lines;
 mod stored;
@@ -252,6 +254,12 @@ fn unit_text(subject: &UnitScope) -> String {
     let unit_domain = subject.unit_domain();
     match subject.column() {
         None => format!("row of {unit_domain} (add/remove one)"),
+        Some(column) if subject.public().is_some() => {
+            let known = subject.public().unwrap_or_default().join(", ");
+            format!(
+                "{column} of {unit_domain} (presence public: replace what one row says; {known} stay, one row each)"
+            )
+        }
         Some(column) => {
             let rows =
                 subject.max_rows().map_or("any number".to_owned(), |n| format!("at most {n}"));
@@ -300,6 +308,7 @@ fn release_lines(
             lines.extend(choice_lines(measure, choice, mechanized, part));
             let after_score = lines.len().min(1);
             lines.splice(after_score..after_score, bounds);
+            lines.extend(presence_line(measure));
         }
         ReleaseKind::Number(_) => {
             lines.push(("release", measure.clause.text.clone()));
@@ -337,6 +346,7 @@ fn release_lines(
             }
             lines.extend(ladder::ladder_lines(part, measure, mechanized));
             lines.push(("noise", noise_text(measure, mechanized, share)));
+            lines.extend(presence_line(measure));
             lines.extend(tighter_lines(part, measure, mechanized));
             lines.extend(ladder::proposal_line(part, measure, mechanized));
         }
@@ -359,6 +369,7 @@ fn released_as(measure: &Measure) -> String {
         return joint_text::products_text(joint);
     }
     match measure.moments() {
+        None if measure.knows_rows() => ", released as Σ(x − lo)/n + lo, n public".to_owned(),
         None if measure.is_mean() => ", released as Σ(x − lo) and Σ(hi − x)".to_owned(),
         None => String::new(),
         Some(moments) => {
@@ -409,12 +420,16 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
         return ladder::error_text(measure);
     }
     match mechanized.accuracy {
+        Predicted::Within(_) | Predicted::WithinOverCount(_) if measure.is_exact() => {
+            "none: it is the number itself".to_owned()
+        }
         Predicted::Within(t) => {
             format!("with 95 %: within {} of the bounded aggregate", rounded(t))
         }
         Predicted::WithinOverCount(t) => format!(
-            "with 95 %: within {}/n of the bounded mean, n the noisy number of {}",
+            "with 95 %: within {}/n of the bounded mean, n the {}number of {}",
             rounded(t),
+            if measure.knows_rows() { "" } else { "noisy " },
             if measure.once_per_group() { "units" } else { "rows" },
         ),
         Predicted::Spread { noise } => spread_text(measure, noise),
@@ -467,7 +482,7 @@ fn privatize(measure: &Measure, mechanized: &Mechanized) -> String {
             Some(selector) => format!("{selector} {}", mechanized.mechanism.name()),
             None => released_by(measure, mechanized).to_string(),
         },
-        ReleaseKind::Number(_) => mechanized.mechanism.name().to_string(),
+        ReleaseKind::Number(_) => mechanism_text(measure, mechanized),
     }
 }
 
@@ -480,7 +495,7 @@ fn release_json(
     let limits = &measure.limits;
     let mut object = json!({
         "operand": measure.clause.text,
-        "mechanism": released_by(measure, mechanized).to_string(),
+        "mechanism": mechanism_text(measure, mechanized),
         "parameters": parameters_text(&measure.clause.parameters, &mechanized.loss, limits),
         "unit": unit_text(part.subject()),
         "bounds": {
@@ -498,6 +513,12 @@ fn release_json(
             map.insert(name.to_owned(), value);
         }
     };
+    if let Some(known) = part.subject().public() {
+        set("neighbours", json!({ "replace": part.subject().column(), "public": known }));
+    }
+    if measure.is_exact() {
+        set("exact", json!(true));
+    }
     if let Some(sets) = part.sets() {
         set("set", json!({ "keys": part.key_names(), "of": sets }));
     }
@@ -540,7 +561,8 @@ fn release_json(
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
-        | Mechanism::ChosenBound(_) => {}
+        | Mechanism::ChosenBound(_)
+        | Mechanism::Exact => {}
     }
     match mechanized.accuracy {
         Predicted::Within(value) => set("within", json!(value)),

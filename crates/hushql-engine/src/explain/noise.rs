@@ -29,6 +29,7 @@ pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
             format!("Δ₂ = {}", if shown.contains('.') { trimmed } else { &shown })
         }
         Mechanism::ChosenBound(_) => ladder::norm_text(measure),
+        Mechanism::Exact => "Δ₁ = 0".to_owned(),
         Mechanism::Laplace(_)
         | Mechanism::Exponential(_)
         | Mechanism::Generalized(_)
@@ -51,6 +52,7 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
     let both = match (measure.moments(), measure.joint()) {
         (Some(_), _) => " on all three sums",
         (None, Some(_)) => " on all these sums",
+        (None, None) if measure.knows_rows() => " on the first sum",
         (None, None) if measure.is_mean() => " on both sums",
         (None, None) => "",
     };
@@ -68,6 +70,7 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
             format!("discrete Gaussian{both}, σ {}, exact on its grid", scaled(&m.sigma()))
         }
         Mechanism::ChosenBound(chosen) => ladder::noise_text(measure, chosen),
+        Mechanism::Exact => "none".to_owned(),
         Mechanism::Exponential(_)
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)

@@ -82,7 +82,8 @@ fn kept_from(choice: &Choice, mechanized: &Mechanized) -> Option<f64> {
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
-        | Mechanism::ChosenBound(_) => return None,
+        | Mechanism::ChosenBound(_)
+        | Mechanism::Exact => return None,
     };
     Some(in_steps * approximate(&choice.unit))
 }
@@ -441,7 +442,7 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
             "discrete Laplace noise of scale {} on every score, the best come out, exact integer arithmetic",
             equal_to("Δ₁/ε", &at_most(&(m.scale() * &choice.unit)))
         ),
-        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) => String::new(),
+        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) | Mechanism::Exact => String::new(),
     }
 }
 
@@ -577,7 +578,7 @@ pub(super) fn choice_json(
         }
         // The scale of the noise stands in the same field for all mechanisms.
         Mechanism::Laplace(_) => fields.push(("l1", number(&l1_text(choice)))),
-        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) => {}
+        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) | Mechanism::Exact => {}
     }
     fields.extend(mechanized.instead.map(|instead| match instead {
         Instead::NoisyScores(least) => ("auto_within", json!(least)),

@@ -144,7 +144,8 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
             | Mechanism::NoisyKeys(_)
-            | Mechanism::ChosenBound(_),
+            | Mechanism::ChosenBound(_)
+            | Mechanism::Exact,
         )
         | None => String::new(),
     }

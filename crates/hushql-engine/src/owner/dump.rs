@@ -99,9 +99,7 @@ pub(crate) fn dump(
         script.statement(&roles::statement(role, with_verifiers, is_limited));
     }
     for table in catalog.tables() {
-        for statement in rules_of_tables::statements(&catalog, table, true) {
-            script.statement(&statement);
-        }
+        rules_of(&mut script, &catalog, table, true);
     }
     let is_valid = |name: &str| !invalid.contains(name);
     for statement in grants::statements(&catalog, is_valid) {
@@ -136,6 +134,9 @@ pub(super) fn spending_statements(
     let months = months.map_or_else(String::new, |(_, person, date)| {
         format!(" UNIT ({}) PER MONTH OF ({})", quoted(person), quoted(date))
     });
+    // And so is what was charged for what people say whose presence is public.
+    let present = if catalog.counts_present(first) { " PRESENCE PUBLIC" } else { "" };
+    let months = months + present;
     let others: Vec<String> = others.map(|name| quoted(name)).collect();
     // Each slice comes before the whole, so that the whole adds only what no slice spent.
     for (by, spent) in &spent.by {
@@ -179,19 +180,28 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
             script.statement(&format!("ALTER TABLE {name} SET ABOUT {people} PEOPLE"));
         }
         if let Some(floor) = catalog.table_floor(&table.name) {
-            let floor = privacy_floors::statement(&table.name, Some(floor));
-            match table.unit() {
-                Some(_) => script.statement(&floor),
-                // A floor is kept for the next unit, and cannot be declared without one.
-                None => script.comment(&format!(
-                    "The table {} is about nobody now. Once it has a privacy unit: {floor};",
-                    table.name
-                )),
-            }
+            of_unit(script, table, &privacy_floors::statement(&table.name, Some(floor)));
         }
-        for statement in rules_of_tables::statements(catalog, table, false) {
-            script.statement(&statement);
-        }
+        rules_of(script, catalog, table, false);
+    }
+}
+
+/// A statement about a table with a privacy unit. What it declares is kept for the next unit, and
+/// cannot be declared without one.
+fn of_unit(script: &mut DumpScript, table: &Table, statement: &str) {
+    match table.unit() {
+        Some(_) => script.statement(statement),
+        None => script.comment(&format!(
+            "The table {} is about nobody now. Once it has a privacy unit: {statement};",
+            table.name
+        )),
+    }
+}
+
+/// The rules of a table that bind everyone, or those that bind roles.
+fn rules_of(script: &mut DumpScript, catalog: &Catalog, table: &Table, of_roles: bool) {
+    for statement in rules_of_tables::statements(catalog, table, of_roles) {
+        of_unit(script, table, &statement);
     }
 }
 

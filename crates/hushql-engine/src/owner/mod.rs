@@ -5,8 +5,7 @@
 //! UNIQUE are verified once on the file itself, so that the owner learns if a declaration would
 //! drop rows.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use crate::catalog::describe::per_query_text;
 use crate::catalog::{
@@ -26,7 +25,6 @@ use crate::owner::promise::warnings;
 use crate::owner::remarks::{read_in_utc, version_text};
 use crate::owner::slices::left_text;
 use crate::privacy::Spend;
-use datafusion::catalog::TableProvider;
 
 mod about_people;
 mod altered_table;
@@ -42,6 +40,7 @@ pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod grants;
 mod months;
+mod present_units;
 mod privacy_floors;
 pub(crate) mod privacy_statement;
 mod promise;
@@ -59,6 +58,8 @@ mod twins;
 pub(crate) mod typed;
 mod units;
 mod view_declarations;
+
+pub(crate) use twins::may_be_registered;
 
 /// How often a declaration is prepared again if other declarations come in between.
 const ATTEMPTS: usize = 8;
@@ -260,6 +261,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             set_unit(inner, &open, catalog, known(catalog, table)?, unit, other_people)
         }
         Declaration::SetPublic { table } => set_public(inner, catalog, table, None),
+        Declaration::SetPublicColumn { table, column } => {
+            present_units::set_public(inner, catalog, table, column)
+        }
         Declaration::SetAbout { table, people } => {
             about_people::set(inner, catalog, table, *people)
         }
@@ -287,11 +291,10 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             })?;
             Ok(format!("column {table}.{column} has no domain"))
         }
-        Declaration::SetSpent { table, by, spent, together, months } => {
+        Declaration::SetSpent { table, by, spent, together, unit } => {
             let (spent, by_whom) = (spent_of(spent)?, by.as_deref());
-            let months = months.as_ref().map(|(person, date)| (person.as_str(), date.as_str()));
             let vault = &inner.vault;
-            let spent = vault.set_spent_of(table, by_whom, spent, together, months)?;
+            let spent = vault.set_spent_of(table, by_whom, spent, together, unit.as_ref())?;
             let people: Vec<&str> =
                 std::iter::once(table).chain(together).map(String::as_str).collect();
             let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
@@ -425,6 +428,7 @@ fn set_unit(
         Unit::Row => "its unit is the row".to_owned(),
         Unit::Column { column, .. } => format!("its unit is {column}"),
         Unit::Month { person, date, .. } => format!("its unit is {person} in one month of {date}"),
+        Unit::Present { column, public } => present_units::shown(column, public),
         Unit::Via(link) => {
             let unit_domain = catalog.unit_domain(&link.table).unwrap_or(&link.table);
             format!("its unit is that of {unit_domain}, reached through {}", link.table)
@@ -587,14 +591,4 @@ pub(crate) fn requested_amount(add: &LimitClause) -> Result<Spend, Error> {
 /// What the owner is told about the limit of a budget.
 pub(crate) fn limit_warnings(inner: &Inner, budget: &Budget) -> Result<String, Error> {
     Ok(warnings(&*inner.vault.catalog()?, budget))
-}
-
-/// Refuses to register rows for a known table if another table declares the same rows differently.
-pub(crate) fn may_be_registered(
-    providers: &HashMap<String, Arc<dyn TableProvider>>,
-    catalog: &Catalog,
-    known: &Table,
-    provider: &Arc<dyn TableProvider>,
-) -> Result<(), Error> {
-    twins::may_be_registered(providers, catalog, known, provider)
 }

@@ -24,6 +24,10 @@ use crate::privacy::posterior::{percent_up, posterior_but, replacement_loss};
 /// The priors for which conclusions are shown, in percent.
 const PRIORS: [u8; 3] = [1, 10, 50];
 
+/// What is said where nothing is spent, and exact answers may have shown public columns.
+const NOTHING_OF_PRESENT: &str =
+    "Nothing is spent so far: no answer has revealed anything that is protected.";
+
 /// What a budget promises.
 #[derive(Debug, Clone)]
 pub(crate) struct PrivacyStatement {
@@ -68,21 +72,31 @@ pub(crate) fn statement(
     }
     let is_row = matches!(table.unit(), Some(Unit::Row));
     let is_month = table.unit().is_some_and(|unit| unit.month().is_some());
+    let is_present = table.unit().is_some_and(|unit| unit.present().is_some());
     let protected = protected(&catalog, &state);
     let mut sentences = vec![("protected", protected.clone())];
-    sentences.push(("protected", "What is protected is whether these rows are in the data at all, and everything that they say.".to_owned()));
+    sentences.push(("protected", match is_present {
+        true => "That a person is in the data is not protected: anyone may know it, and exact answers show it. What is protected is what else the row says.".to_owned(),
+        false => "What is protected is whether these rows are in the data at all, and everything that they say.".to_owned(),
+    }));
     sentences.push(("from whom", "From everyone who gets answers: all analysts, also together and over all time, and everyone to whom they pass answers on. They may know every row of everyone else, the program and all declarations, and may compute as long as they like.".to_owned()));
     match is_month {
         false => sentences.push(("at most", at_most(&state, &most))),
         true => sentences.extend(months::at_most(&state, &most, counted)),
     }
-    sentences.push(("spent so far", spent_so_far(&state, &spent, reader)));
+    sentences.push(match is_present && state.spent.nano == 0 && state.spent.atto_delta == 0 {
+        true => ("spent so far", NOTHING_OF_PRESENT.to_owned()),
+        false => ("spent so far", spent_so_far(&state, &spent, reader)),
+    });
     let who = match (is_row, is_month) {
         (true, _) => "a row",
         (false, false) => "a person",
         (false, true) => "a person in a month",
     };
-    sentences.extend(PRIORS.map(|prior| ("conclusion", conclusion(prior, &most, who))));
+    sentences.extend(PRIORS.map(|prior| match is_present {
+        true => ("conclusion", conclusion_of_present(prior, &most)),
+        false => ("conclusion", conclusion(prior, &most, who)),
+    }));
     sentences.extend(not_covered(&catalog, &state, reader).map(|text| ("not covered", text)));
     Ok(PrivacyStatement { state, most, protected, sentences, is_promised: true })
 }
@@ -111,6 +125,14 @@ fn protected(catalog: &Catalog, state: &BudgetState) -> String {
         Some(Unit::Month { person, date, .. }) => {
             return format!(
                 "One person in one month is protected: all rows of {domain} with one value of {person} and with a {date} in one month. Rows without a {date}, or before 1970 or after 2049, are counted together, apart from the months."
+            );
+        }
+        Some(Unit::Present { column, public }) => {
+            let known: Vec<&str> =
+                std::iter::once(column).chain(public).map(String::as_str).collect();
+            return format!(
+                "What one person's row of {domain} says is protected, except for {}, which anyone may know of everyone.",
+                known.join(", ")
             );
         }
         Some(Unit::Row | Unit::Via(_)) | None => None,
@@ -161,23 +183,33 @@ fn spent_so_far(state: &BudgetState, spent: &Promise, reader: &str) -> String {
     format!("Spent so far: {amount}{converted}. Left: {left}.")
 }
 
+/// The belief to which a loss can at best raise one of this percentage.
+fn belief(prior: u8, epsilon: &Rational, delta: &Rational) -> String {
+    let prior = Rational::new(prior.into(), 100.into());
+    posterior_but(&prior, epsilon, delta).map_or_else(
+        || "anything (nothing is promised about it)".to_owned(),
+        |(belief, but)| {
+            let but = match but.is_zero() {
+                true => String::new(),
+                false => format!(", except with probability {} at most", probability_up(&but)),
+            };
+            format!("at most {}{but}", percent_up(&belief))
+        },
+    )
+}
+
+/// The same where it is public who is in the data. Neighbours replace what a person says, so that
+/// the loss is the whole one, and not that of two steps.
+fn conclusion_of_present(prior: u8, most: &Promise) -> String {
+    format!(
+        "Whoever believes with {prior} % that the data say one thing of a person, and not another, believes it after all answers with {}. That the person is in the data is known from the beginning.",
+        belief(prior, &most.epsilon, &most.delta)
+    )
+}
+
 /// What an observer with this prior, in percent, can at best believe after all answers.
 fn conclusion(prior: u8, most: &Promise, who: &str) -> String {
-    let belief = |epsilon: &Rational, delta: &Rational| {
-        let prior = Rational::new(prior.into(), 100.into());
-        posterior_but(&prior, epsilon, delta).map_or_else(
-            || "anything (nothing is promised about it)".to_owned(),
-            |(belief, but)| {
-                let but = match but.is_zero() {
-                    true => String::new(),
-                    false => {
-                        format!(", except with probability {} at most", probability_up(&but))
-                    }
-                };
-                format!("at most {}{but}", percent_up(&belief))
-            },
-        )
-    };
+    let belief = |epsilon: &Rational, delta: &Rational| belief(prior, epsilon, delta);
     let (twice, delta) = replacement_loss(&most.epsilon, &most.delta);
     format!(
         "Whoever believes with {prior} % that {who} is in the data believes it after all answers with {}. Whoever believes with {prior} % that the data say one thing of {who}, and not another, believes it afterwards with {}.",
@@ -194,7 +226,14 @@ fn not_covered<'a>(
 ) -> impl Iterator<Item = String> + use<'a> {
     let domain = catalog.unit_domain_of(&state.budget);
     let is_row = catalog.table(domain).is_some_and(|table| matches!(table.unit(), Some(Unit::Row)));
-    let is_month = catalog.table(domain).and_then(Table::unit).is_some_and(|u| u.month().is_some());
+    let unit = catalog.table(domain).and_then(Table::unit);
+    let is_month = unit.is_some_and(|unit| unit.month().is_some());
+    let known = unit.and_then(Unit::present).map(|(person, public)| {
+        let others: String = public.iter().map(|name| format!(", {name}")).collect();
+        format!(
+            "Who is in {domain}, with {person}{others}: exact answers show it, and cost nothing."
+        )
+    });
     let several = match (is_row, is_month) {
         (true, _) => {
             "A person who has several rows: each of them is protected by itself, so that all together are protected less."
@@ -232,6 +271,7 @@ fn not_covered<'a>(
     fixed
         .into_iter()
         .map(ToOwned::to_owned)
+        .chain(known)
         .chain(public)
         .chain(lowered)
         .collect::<Vec<_>>()

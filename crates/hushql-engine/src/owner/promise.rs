@@ -13,7 +13,7 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{One, Zero};
 
-use crate::catalog::{Budget, Catalog, quoted};
+use crate::catalog::{Budget, Catalog, Unit, quoted};
 use crate::mechanism::epsilon_of_rho;
 use crate::privacy::posterior::{percent_up, posterior};
 use crate::privacy::{Delta, Notion, Rational, Spend, decimal_text};
@@ -130,8 +130,13 @@ pub(crate) fn warnings(catalog: &Catalog, budget: &Budget) -> String {
     if promise.epsilon > Rational::from_integer(MUCH.into()) {
         let hundredth = Rational::new(1.into(), 100.into());
         let belief = percent_up(&posterior(&hundredth, &promise.epsilon));
+        let unit = catalog.table(catalog.unit_domain_of(budget)).and_then(|table| table.unit());
+        let what = match unit.and_then(Unit::present) {
+            Some(_) => "the data say one thing of a person",
+            None => "a person is in the data",
+        };
         told += &format!(
-            "; warning: ε = {} is more than {MUCH}: whoever believes with 1 % that a person is in the data may believe it with {belief} after all answers ({write})",
+            "; warning: ε = {} is more than {MUCH}: whoever believes with 1 % that {what} may believe it with {belief} after all answers ({write})",
             promise.epsilon_text()
         );
     }

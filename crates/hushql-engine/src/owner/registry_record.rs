@@ -13,7 +13,7 @@ use num_traits::Zero;
 use serde_json::{Map, Number, Value, json};
 
 use crate::catalog::describe::limit_text;
-use crate::catalog::{Catalog, Source, quoted};
+use crate::catalog::{Catalog, Source, Unit, quoted};
 use crate::error::Error;
 use crate::instance::Inner;
 use crate::owner::privacy_statement::PrivacyStatement;
@@ -55,7 +55,7 @@ pub(crate) fn record(inner: &Inner, statement: &PrivacyStatement) -> Result<Stri
         },
         "privacy_loss": {
             "privacy_unit": statement.protected,
-            "privacy_unit_details": "Two databases are neighbours if one of them has one privacy unit more, with all of its rows in every table that leads to it (add or remove).",
+            "privacy_unit_details": neighbours(&catalog, statement),
             "privacy_parameters": parameters(statement),
             "privacy_parameters_details": format!(
                 "Limit of all answers together: {limit}. As (ε, δ), rounded up: {}. Spent when this record was written: {}.",
@@ -102,6 +102,21 @@ fn variant(statement: &PrivacyStatement) -> &'static str {
         (Notion::Concentrated, None) => "Custom",
         (Notion::Approximate | Notion::Concentrated | Notion::Coupons, _) => {
             if statement.most.delta.is_zero() { "Pure DP" } else { "Approximate DP" }
+        }
+    }
+}
+
+/// Which databases are neighbours.
+fn neighbours(catalog: &Catalog, statement: &PrivacyStatement) -> String {
+    let domain = catalog.unit_domain_of(&statement.state.budget);
+    let unit = catalog.table(domain).and_then(|table| table.unit());
+    match unit.and_then(Unit::present) {
+        None => "Two databases are neighbours if one of them has one privacy unit more, with all of its rows in every table that leads to it (add or remove).".to_owned(),
+        Some((person, public)) => {
+            let others: String = public.iter().map(|name| format!(", {name}")).collect();
+            format!(
+                "Two databases are neighbours if they differ in what the row of one person says, except for {person}{others}, which are public: who is in the data is the same (replace one)."
+            )
         }
     }
 }

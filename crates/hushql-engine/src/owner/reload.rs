@@ -26,6 +26,9 @@ pub(super) fn clause(unit: &Unit) -> UnitClause {
         Unit::Month { person, date, max_rows } => {
             UnitClause::Month { person: person.clone(), date: date.clone(), max_rows: *max_rows }
         }
+        Unit::Present { column, public } => {
+            UnitClause::Present { column: column.clone(), public: public.clone() }
+        }
         Unit::Via(link) => UnitClause::Via {
             columns: link.columns.clone(),
             table: link.table.clone(),

@@ -68,10 +68,8 @@ fn of_its_columns(rules: &TableRules, table: &Table) -> TableRules {
 /// The statements that declare the rules of a table, for a script.
 ///
 /// `of_roles` selects those that bind roles, which come after the roles; the others bind everyone.
+/// Rules of a table without a unit are kept for the next one, and cannot be declared before.
 pub(super) fn statements(catalog: &Catalog, table: &Table, of_roles: bool) -> Vec<String> {
-    if table.unit().is_none() {
-        return Vec::new();
-    }
     let all = catalog.table_rules(&table.name).iter();
     let all = all.filter(|rules| rules.role.is_some() == of_roles);
     let own = all.map(|rules| of_its_columns(rules, table)).filter(TableRules::is_some);

@@ -94,7 +94,8 @@ fn may_read(inner: &Inner, catalog: &Catalog, template: &Template, name: &str) -
     if template.parameters.iter().filter_map(|one| one.domain.as_ref()).any(refers) {
         return true;
     }
-    let literals = trials(template).into_iter().next().unwrap_or_default();
+    let literals =
+        trials(template).into_iter().flat_map(|trial| trial.calls).next().unwrap_or_default();
     let body = parse_template(&template.body, &inner.resources.statement, &literals);
     let Ok(body) = body else { return true };
     let Some(behind) = views::tables_behind(&body.tree, catalog) else { return true };

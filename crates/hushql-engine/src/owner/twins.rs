@@ -43,7 +43,9 @@ pub(super) fn may_be_private(
     other_people: &[String],
 ) -> Result<(), Error> {
     let unit_domain = match unit {
-        Unit::Row | Unit::Column { .. } | Unit::Month { .. } => Some(table.name.as_str()),
+        Unit::Row | Unit::Column { .. } | Unit::Month { .. } | Unit::Present { .. } => {
+            Some(table.name.as_str())
+        }
         Unit::Via(link) => catalog.unit_domain(&link.table),
     };
     let mut counted_twice = Vec::new();
@@ -54,6 +56,13 @@ pub(super) fn may_be_private(
             return Err(Error::catalog(format!(
                 "{how}, and {0} is public, so anyone can read these private rows there: write ALTER TABLE {name} DROP PRIVACY UNIT, or DROP TABLE {name}, first",
                 other.name
+            )));
+        }
+        let known = [Some(unit), other.unit()].map(|unit| unit.and_then(Unit::present).is_some());
+        if known[0] != known[1] && other.unit().is_some() {
+            return Err(Error::catalog(format!(
+                "{how}, and one of both says that anyone may know who is in it, so the other one cannot protect that: query {0}, or write DROP TABLE {0} first",
+                quoted(&other.name)
             )));
         }
         let shared = unit_domain
@@ -109,7 +118,7 @@ pub(super) fn may_be_public(
 
 /// Refuses to register rows under a name if that would reveal rows that are private under another
 /// name, or would count them twice.
-pub(super) fn may_be_registered(
+pub(crate) fn may_be_registered(
     providers: &Providers,
     catalog: &Catalog,
     known: &Table,

@@ -32,6 +32,7 @@ use crate::functions::{counts_as_whole, has_months, month_unit, widens};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::declared_columns::{column_of, data_type};
+use crate::owner::present_units;
 use crate::sql_type::sql_type;
 
 /// The unit of a clause, checked against the catalog.
@@ -51,6 +52,10 @@ pub(super) fn checked(
             has_months_of(table, date)?;
             let (person, date) = (person.clone(), date.clone());
             Unit::Month { person, date, max_rows: *max_rows }
+        }
+        UnitClause::Present { column, public } => {
+            comparable(table, column)?;
+            present_units::unit(table, column, public)?
         }
         UnitClause::Via { columns, table: to, references, max_rows } => {
             linked(catalog, table, columns, to, references)?;
@@ -84,7 +89,9 @@ pub(super) fn retyped(
     let mut types = Vec::new();
     match clause {
         UnitClause::Row => {}
-        UnitClause::Column { column, .. } | UnitClause::Month { person: column, .. } => {
+        UnitClause::Column { column, .. }
+        | UnitClause::Month { person: column, .. }
+        | UnitClause::Present { column, .. } => {
             let is = data_type(column_of(table, column)?)?;
             if counts_as_whole(&is, &DataType::Int64) {
                 types.push((column, DataType::Int64));
@@ -148,6 +155,12 @@ fn linked(
         if let Some((person, date)) = root.and_then(|root| root.unit()?.month()) {
             return Err(Error::catalog(format!(
                 "a unit of {to} is one month of {date} of {person}, and a link leads to a person and to no month: declare the unit of {} by columns of its own",
+                table.name
+            )));
+        }
+        if root.and_then(|root| root.unit()?.present()).is_some() {
+            return Err(Error::catalog(format!(
+                "who is in {to} is public, and what a person may change in tables that lead there is not derived: declare the unit of {} by columns of its own",
                 table.name
             )));
         }
@@ -252,6 +265,8 @@ fn keeps_links(catalog: &Catalog, table: &Table, unit: &Unit) -> Result<(), Erro
         Unit::Column { .. } => Some(table.name.as_str()),
         // A link leads to a person, and not to one of their months.
         Unit::Month { .. } => None,
+        // What a person may change in the tables that lead here is not derived.
+        Unit::Present { .. } => None,
         Unit::Via(link) => catalog.unit_domain(&link.table),
     };
     match catalog

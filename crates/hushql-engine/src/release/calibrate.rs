@@ -14,7 +14,7 @@ use crate::release::mechanism::{
     Instead, Mechanism, Mechanized, Predicted, not_mechanized, too_noisy, unused,
 };
 use crate::release::noisy_scores::noisy_scores;
-use crate::release::number::size;
+use crate::release::number::{exact, size};
 use crate::release::shortfall::predicted;
 use crate::release::unknown_keys::or_noisy_keys;
 
@@ -23,6 +23,9 @@ pub(crate) fn mechanize(
     default: &Fallback,
     accounts: &Accounts,
 ) -> Result<Mechanized, Refusal> {
+    if measure.is_exact() {
+        return Ok(exact(measure));
+    }
     let text = measure.clause.text.as_str();
     let name = measure.clause.mechanism;
     let parameters = &measure.clause.parameters;
@@ -71,7 +74,11 @@ pub(crate) fn mechanize(
                 MechanismName::Default => default.delta.as_ref(),
                 _ => None,
             });
-            let rule = accounts.rule(name, choice, &cost);
+            let rule = match measure.replaced {
+                // One value scores less and another one more: that is a range of two.
+                Some(_) if measure.clause.operand == Operand::Response => Selecting::Pure,
+                Some(_) | None => accounts.rule(name, choice, &cost),
+            };
             let epsilon = cost.epsilon(text, rule, choice.draws_of_unit())?;
             let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
             let chosen = or_noisy_keys(measure, choice, chosen, &cost, accounts, delta);

@@ -91,7 +91,8 @@ fn fit(analysis: &Analysis, hierarchy: &Hierarchy, mechanized: &[Vec<Mechanized>
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
             | Mechanism::NoisyKeys(_)
-            | Mechanism::ChosenBound(_) => return None,
+            | Mechanism::ChosenBound(_)
+            | Mechanism::Exact => return None,
         };
         of_levels.push((law, approximate(&own.grid_unit()), one.accuracy));
     }

@@ -75,6 +75,10 @@ pub(super) fn priced<'a>(
         )?;
     }
     let Some(within) = &parameters.within else { return Ok(Cow::Borrowed(measure)) };
+    // What is exact is within any bound, at no cost.
+    if measure.is_exact() {
+        return Ok(Cow::Borrowed(measure));
+    }
     may_ask(measure)?;
     let beta = shared(&failure(measure), among(measure, groups)?);
     let search = Search { measure, within, beta, release };
@@ -337,7 +341,8 @@ impl Search<'_> {
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::NoisyKeys(_)
-                | Mechanism::ChosenBound(_),
+                | Mechanism::ChosenBound(_)
+                | Mechanism::Exact,
             ) => false,
         }
     }

@@ -78,6 +78,8 @@ pub enum Mechanism {
     NoisyKeys(NoisyKeys),
     /// Discrete Laplace noise under a bound that is chosen first.
     ChosenBound(ChosenBound),
+    /// The number itself: public columns of people whose presence is public decide it.
+    Exact,
 }
 
 impl Mechanism {
@@ -85,6 +87,7 @@ impl Mechanism {
     pub fn name(&self) -> MechanismName {
         match self {
             Self::Laplace(_) | Self::ChosenBound(_) => MechanismName::Laplace,
+            Self::Exact => MechanismName::Default,
             Self::Gaussian(_) => MechanismName::Gaussian,
             Self::Exponential(_) => MechanismName::Exponential,
             Self::Generalized(_) => MechanismName::GeneralizedExponential,

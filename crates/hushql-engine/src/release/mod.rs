@@ -8,11 +8,12 @@ use arrow::array::RecordBatch;
 
 use crate::analysis::default_shares::is_bare;
 use crate::analysis::outcome::Analysis;
+use crate::analysis::public_presence::is_present;
 use crate::analysis::{ContributionBounds, ErrorBars, Measure, PrivateAggregate};
 use crate::catalog::Catalog;
 use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
-use crate::refusal::Refusal;
+use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
 use cost::{Accounts, default_cost};
 use draw_set::{DrawSet, Draws, Of};
@@ -114,7 +115,9 @@ impl Release {
         let aggregates = self.analysis.parts().iter().zip(&self.mechanisms).zip(&self.selections);
         aggregates.enumerate().flat_map(move |(part, ((aggregate, mechanisms), selection))| {
             let measures = aggregate.measures().iter().zip(mechanisms).zip(losses(mechanisms));
-            let measures = measures.enumerate().filter(move |(at, _)| !self.shown.has(part, *at));
+            let measures = measures.enumerate().filter(move |(at, ((measure, _), _))| {
+                !self.shown.has(part, *at) && !measure.is_exact()
+            });
             let selection = selection.as_ref().filter(|_| self.shown.whole(part).is_none());
             let threshold = selection.into_iter().filter_map(|selection| {
                 let loss = selection.loss()?;
@@ -183,6 +186,16 @@ impl Release {
         let Some(own) = self.analysis.parts().get(part) else { return false };
         let measures = own.measures().len();
         measures > 0 && (0..measures).all(|measure| self.shown.has(part, measure))
+    }
+
+    /// True if a private aggregate draws nothing, because each of its measures is replayed, or
+    /// decided by public columns of people whose presence is public.
+    pub(crate) fn is_free(&self, part: usize) -> bool {
+        let Some(own) = self.analysis.parts().get(part) else { return false };
+        let mut measures = own.measures().iter().enumerate();
+        let is_free =
+            |(at, measure): (usize, &Measure)| self.shown.has(part, at) || measure.is_exact();
+        !own.measures().is_empty() && own.unknown_partitions().is_none() && measures.all(is_free)
     }
 
     /// True if all draws of a draw set are replayed.
@@ -285,7 +298,7 @@ impl Release {
     pub fn unit_domains(&self) -> Vec<String> {
         let mut unit_domains: Vec<String> = Vec::new();
         let drawn = self.analysis.parts().iter().enumerate();
-        for (_, aggregate) in drawn.filter(|(part, _)| !self.is_shown(*part)) {
+        for (_, aggregate) in drawn.filter(|(part, _)| !self.is_free(*part)) {
             let unit_domain = aggregate.subject().unit_domain();
             if !unit_domains.iter().any(|known| known == unit_domain) {
                 unit_domains.push(unit_domain.to_owned());
@@ -335,6 +348,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     let mut limits = Vec::new();
     for aggregate in analysis.parts() {
         let default = default_cost(&analysis, aggregate.subject().unit_domain(), catalog);
+        derived(aggregate, catalog).map_err(|refusal| refusal.after(&steps))?;
         let calibrated = match aggregate.unknown_partitions() {
             Some(groups) => threshold::for_unknown_partitions(
                 aggregate, groups, &default, &accounts,
@@ -387,6 +401,23 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     let error_bars = error_bars(&analysis, &selections);
     let shown = ReplayedPart::default();
     Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown, apart, limits })
+}
+
+/// Refuses measures about people whose presence is public that nobody has derived for neighbours
+/// that replace what a person's row says. The analysis has refused them before.
+fn derived(aggregate: &PrivateAggregate, catalog: &Catalog) -> Result<(), Refusal> {
+    let is_derived = aggregate.measures().iter().all(|measure| measure.replaced.is_some())
+        && aggregate.unknown_partitions().is_none()
+        && aggregate.people_floor().is_none();
+    match is_present(aggregate.subject().unit_domain(), catalog) {
+        true if !is_derived => Err(Refusal::new(
+            Reason::NotYet,
+            "",
+            "the presence of these people is public, and this is not derived for neighbours that replace what a row says",
+            "COUNT, SUM or AVG of a public group",
+        )),
+        true | false => Ok(()),
+    }
 }
 
 /// The parameters of a release as the ledger and the explanation display them.

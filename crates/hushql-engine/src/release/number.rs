@@ -18,6 +18,25 @@ use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unused};
 
+/// A number that public columns alone decide: no draw, and no cost.
+///
+/// # Guarantee
+/// Only for a measure whose sensitivity is 0: it has the same value in neighbouring databases.
+pub(super) fn exact(measure: &Measure) -> Mechanized {
+    let accuracy = match measure.is_mean() {
+        true => Predicted::WithinOverCount(0.0),
+        false => Predicted::Within(0.0),
+    };
+    Mechanized {
+        mechanism: Mechanism::Exact,
+        loss: Loss::zero(),
+        accuracy,
+        rank: None,
+        instead: None,
+        together: None,
+    }
+}
+
 /// The mechanism of a number.
 ///
 /// For a cost in ρ, AUTO chooses Gaussian noise. For a small ε, Gaussian noise at the ρ of Laplace
@@ -242,6 +261,8 @@ fn gaussian(
     // The components of a mean or variance change together, in each group of a unit.
     let groups = measure.limits.l0.into_iter().chain(measure.limits.total).min();
     let parts = u64::try_from(measure.width()).unwrap_or(u64::MAX);
+    // A replaced row may leave one group for another.
+    let groups = groups.filter(|_| measure.replaced.is_none());
     let moving = groups.map(|groups| groups.saturating_mul(parts));
     let gaussian = Gaussian::calibrate(sensitivity.l2_squared, moving, epsilon, delta)
         .map_err(|error| too_noisy(&measure.clause.text, &error))?;
@@ -318,6 +339,9 @@ pub(super) fn within(measure: &Measure, noise: Noise<'_>, among: u64) -> Predict
         let of_each = noise.error_at(&beta(measure.width()));
         let noise = Rational::new(BigInt::from(of_each), BigInt::from(weight));
         Predicted::Spread { noise: approximate(&noise) }
+    } else if measure.knows_rows() {
+        // The sum is off by the noise of one draw, and the number of rows by nothing.
+        Predicted::WithinOverCount(in_units(noise.error_at(&beta(1))))
     } else if measure.is_mean() {
         Predicted::WithinOverCount(in_units(noise.mean_error_at(&beta(1))))
     } else {

@@ -99,7 +99,8 @@ pub(crate) fn people_noise(mechanism: &Mechanism) -> Option<PeopleNoise<'_>> {
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
-        | Mechanism::ChosenBound(_) => None,
+        | Mechanism::ChosenBound(_)
+        | Mechanism::Exact => None,
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
             within(measure, Noise::Vector(&error_at, &mean_error_at), among)
         }
         Mechanism::Gaussian(noise) => within(measure, Noise::Gaussian(noise), among),
+        Mechanism::Exact => one.accuracy,
         // The bound holds whichever contribution bound is chosen.
         Mechanism::ChosenBound(_) => {
             let all = accuracies_under_bounds(measure, mechanism, among);

@@ -38,7 +38,8 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
-                | Mechanism::ChosenBound(_) => {
+                | Mechanism::ChosenBound(_)
+                | Mechanism::Exact => {
                     format!("range {}", calibrated_text(measure, choice))
                 }
             };

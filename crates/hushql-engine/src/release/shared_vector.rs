@@ -305,6 +305,8 @@ fn member(
         && matches!(measure.release_kind, ReleaseKind::Number(_))
         && one.loss.delta().is_none_or(|delta| *delta == Rational::default())
         && measure.ladder.is_none()
+        // The vector is not derived for neighbours that replace what a row says.
+        && measure.replaced.is_none()
         && measure.clause.finding.is_none()
         // A consistent number has the noise of its own level.
         && measure.clause.consistent.is_none()

@@ -44,7 +44,8 @@ pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational)
         Mechanism::Gaussian(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
-        | Mechanism::ChosenBound(_) => return None,
+        | Mechanism::ChosenBound(_)
+        | Mechanism::Exact => return None,
     })
 }
 
@@ -65,7 +66,8 @@ fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
         | Mechanism::Gaussian(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
-        | Mechanism::ChosenBound(_) => return None,
+        | Mechanism::ChosenBound(_)
+        | Mechanism::Exact => return None,
     })
 }
 

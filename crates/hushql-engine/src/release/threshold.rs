@@ -178,7 +178,8 @@ fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
             | Mechanism::NoisyKeys(_)
-            | Mechanism::ChosenBound(_),
+            | Mechanism::ChosenBound(_)
+            | Mechanism::Exact,
         )
         | None => return false,
     };
@@ -509,7 +510,8 @@ impl Costs<'_> {
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::NoisyKeys(_)
-                | Mechanism::ChosenBound(_),
+                | Mechanism::ChosenBound(_)
+                | Mechanism::Exact,
             )
             | None => Err(MechanismError::ScaleTooLarge),
         };

@@ -167,7 +167,9 @@ pub(crate) fn assigned<'a>(
             Some(ArgumentValue::Literal(literal)) => {
                 (value_of(template, parameter, literal)?, None)
             }
-            Some(ArgumentValue::Later(position)) => (values::sample(parameter), Some(*position)),
+            Some(ArgumentValue::Later(position)) => {
+                (values::sample(template, parameter), Some(*position))
+            }
             None => match &parameter.default {
                 Some(default) => (default.clone(), None),
                 None => return Err(missing(template, parameter)),
@@ -248,37 +250,91 @@ fn refused(template: &Template, clause: &str, message: String) -> Refusal {
 
 /// A call of the template with values of its domains.
 pub(crate) fn sample_call(template: &Template) -> String {
-    let value =
-        |parameter: &TemplateParameter| parameter.data_type.literal(&values::sample(parameter));
+    let value = |parameter: &TemplateParameter| {
+        parameter.data_type.literal(&values::sample(template, parameter))
+    };
     let values: Vec<String> = template.parameters.iter().map(value).collect();
     format!("SELECT * FROM {}({})", quoted(&template.name), values.join(", "))
 }
 
-/// Calls with which a new template is tried: one with a sample of each domain, and for each
-/// parameter the values at the ends of its domain, or all values of a short list.
-pub(crate) fn trials(template: &Template) -> Vec<Vec<(String, Expr)>> {
-    let samples: Vec<String> = template.parameters.iter().map(values::sample).collect();
-    let call = |at: usize, value: &str| {
-        let parameters = template.parameters.iter().zip(&samples).enumerate();
-        let literal = |(i, (parameter, sample)): (usize, (&TemplateParameter, &String))| {
-            let value: &str = if i == at { value } else { sample };
-            (parameter.name.clone(), typed_literal(parameter.data_type, value))
-        };
-        parameters.map(literal).collect::<Vec<_>>()
+/// The parameters of a call, each with its literal.
+pub(crate) type CallLiterals = Vec<(String, Expr)>;
+
+/// The most parameters whose ends are tried together.
+const MOST_TOGETHER: usize = 3;
+
+/// Calls of a new template, of which one has to be planned: values of several parameters can
+/// exclude one another, as in `seen >= $first AND seen < $last`, and such a call is refused when it
+/// is made.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    /// The calls, in the order in which they are tried.
+    pub(crate) calls: Vec<CallLiterals>,
+    /// True for an end of one range among several: the other ends may all exclude it, as the upper
+    /// end of `$first` does.
+    pub(crate) may_be_excluded: bool,
+}
+
+/// What a new template is tried with: samples of each domain; and for each parameter the values at
+/// the ends of its domain, or all values of a short list.
+pub(crate) fn trials(template: &Template) -> Vec<Trial> {
+    let is_range = |parameter: &&TemplateParameter| {
+        matches!(parameter.domain, Some(ParameterDomain::Between { .. }))
     };
-    let mut trials = vec![call(usize::MAX, "")];
+    let may_be_excluded = template.parameters.iter().filter(is_range).count() > 1;
+    let trial = |calls, may_be_excluded| Trial { calls, may_be_excluded };
+    let assignments = assignments(template);
+    let calls = |fixed: Option<(usize, &str)>| {
+        let call = |values: &Vec<String>| {
+            let parameters = template.parameters.iter().zip(values).enumerate();
+            let literal = |(i, (parameter, value)): (usize, (&TemplateParameter, &String))| {
+                let fixed = fixed.filter(|(at, _)| *at == i).map(|(_, value)| value);
+                let value = fixed.unwrap_or(value);
+                (parameter.name.clone(), typed_literal(parameter.data_type, value))
+            };
+            parameters.map(literal).collect::<CallLiterals>()
+        };
+        assignments.iter().map(call).collect::<Vec<_>>()
+    };
+    let mut trials = vec![trial(calls(None), false)];
     for (at, parameter) in template.parameters.iter().enumerate() {
         match &parameter.domain {
             Some(ParameterDomain::In(values)) => {
-                trials.extend(values.iter().take(MOST_SHOWN).map(|value| call(at, value)));
+                let shown = values.iter().take(MOST_SHOWN);
+                trials.extend(shown.map(|value| trial(calls(Some((at, value.as_str()))), false)));
             }
             Some(ParameterDomain::Between { lo, hi }) => {
-                trials.extend([lo, hi].map(|value| call(at, value)));
+                trials.extend(
+                    [lo, hi].map(|value| trial(calls(Some((at, value.as_str()))), may_be_excluded)),
+                );
             }
             Some(ParameterDomain::References { .. }) | None => {}
         }
     }
     trials
+}
+
+/// Values for all parameters: a sample of each first, and then the ends of the first few, in all
+/// combinations.
+fn assignments(template: &Template) -> Vec<Vec<String>> {
+    let sample = |parameter: &TemplateParameter| values::sample(template, parameter);
+    let samples: Vec<String> = template.parameters.iter().map(sample).collect();
+    let mut all = vec![samples.clone()];
+    let mut combined = vec![samples];
+    let ends = template.parameters.iter().map(values::ends).enumerate();
+    for (at, (low, high)) in ends.filter(|(_, (low, high))| low != high).take(MOST_TOGETHER) {
+        let with = |values: &Vec<String>, end: &String| {
+            let mut values = values.clone();
+            if let Some(value) = values.get_mut(at) {
+                value.clone_from(end);
+            }
+            values
+        };
+        combined = combined.iter().flat_map(|one| [with(one, &low), with(one, &high)]).collect();
+    }
+    all.extend(combined);
+    all.dedup();
+    all
 }
 
 /// The refusal of everything but templates, with the list of what may be asked.
@@ -372,5 +428,17 @@ mod tests {
             assert!(template(&text).is_err(), "{text}");
         }
         assert!(trials(&template(MONTHLY).unwrap()).len() == 5);
+    }
+
+    #[test]
+    fn an_upper_end_is_tried_with_its_last_value() {
+        let between = template("CREATE TEMPLATE t(a BIGINT BETWEEN (0, 9), z BIGINT BETWEEN (0, 9), s VARCHAR IN ('x', 'y')) AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE x >= $a AND x < $z AND s = $s").unwrap();
+        assert_eq!(sample_call(&between), "SELECT * FROM t(0, 9, 'x')");
+        let trials = trials(&between);
+        assert_eq!(trials.len(), 7);
+        // The sample, and the ends of three parameters.
+        assert!(trials.iter().all(|one| (8..=9).contains(&one.calls.len())), "{trials:?}");
+        let excluded = trials.iter().filter(|one| one.may_be_excluded).count();
+        assert_eq!(excluded, 4);
     }
 }

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime};
 
-use crate::catalog::{ParameterDomain, ParameterType, TemplateParameter};
+use crate::catalog::{ParameterDomain, ParameterType, Template, TemplateParameter};
 use crate::dialect::Literal;
 
 /// How values of a type are written.
@@ -103,23 +103,52 @@ pub(super) fn is_in_domain(parameter: &TemplateParameter, value: &str) -> bool {
     }
 }
 
-/// A value for planning a call: the default, one of the domain, or any of the type.
-pub(super) fn sample(parameter: &TemplateParameter) -> String {
+/// A value for planning a call: the default, or an end of what the parameter takes: the upper one
+/// if the template's text compares the parameter as an upper end.
+pub(super) fn sample(template: &Template, parameter: &TemplateParameter) -> String {
     if let Some(default) = &parameter.default {
         return default.clone();
     }
+    let (low, high) = ends(parameter);
+    if is_upper_end(&template.body, &parameter.name) { high } else { low }
+}
+
+/// The first and the last value that a parameter takes, or two values of its type.
+pub(super) fn ends(parameter: &TemplateParameter) -> (String, String) {
+    let both = |low: &str, high: &str| (low.to_owned(), high.to_owned());
     match &parameter.domain {
-        Some(ParameterDomain::In(values)) => values.first().cloned().unwrap_or_default(),
-        Some(ParameterDomain::Between { lo, .. }) => lo.clone(),
+        Some(ParameterDomain::In(values)) => {
+            let of = |value: Option<&String>| value.cloned().unwrap_or_default();
+            (of(values.first()), of(values.last()))
+        }
+        Some(ParameterDomain::Between { lo, hi }) => both(lo, hi),
         Some(ParameterDomain::References { .. }) | None => match parameter.data_type {
-            ParameterType::Varchar => "…".to_owned(),
-            ParameterType::Bigint => "0".to_owned(),
-            ParameterType::Double => "0.0".to_owned(),
-            ParameterType::Boolean => "false".to_owned(),
-            ParameterType::Date => "2026-01-01".to_owned(),
-            ParameterType::Timestamp => "2026-01-01 00:00:00.000000".to_owned(),
+            ParameterType::Varchar => both("…", "…"),
+            ParameterType::Bigint => both("0", "1000"),
+            ParameterType::Double => both("0.0", "1000.0"),
+            ParameterType::Boolean => both("false", "true"),
+            ParameterType::Date => both("2026-01-01", "2027-01-01"),
+            ParameterType::Timestamp => {
+                both("2026-01-01 00:00:00.000000", "2027-01-01 00:00:00.000000")
+            }
         },
     }
+}
+
+/// True if a text compares a parameter as an upper end: `x < $p`, `$p >= x`, `x BETWEEN 1 AND $p`.
+/// What follows from it is which values a call is tried with first, and nothing else.
+fn is_upper_end(body: &str, name: &str) -> bool {
+    let (body, written) = (body.to_uppercase(), format!("${}", name.to_uppercase()));
+    body.match_indices(&written).any(|(at, _)| {
+        let before = body.get(..at).unwrap_or_default().trim_end();
+        let after = body.get(at.saturating_add(written.len())..).unwrap_or_default();
+        let goes_on = |c: char| c.is_alphanumeric() || c == '_';
+        let is_high = before.strip_suffix("AND").is_some_and(|before| {
+            before.rfind("BETWEEN").is_some_and(|between| before.rfind("AND") < Some(between))
+        });
+        let is_less = before.ends_with('<') || before.ends_with("<=");
+        !after.starts_with(goes_on) && (is_less || is_high || after.trim_start().starts_with('>'))
+    })
 }
 
 #[cfg(test)]
@@ -177,6 +206,30 @@ mod tests {
         let since = parameter(ParameterType::Date, "2026-01-01", "2026-12-31");
         assert!(is_in_domain(&since, "2026-06-30") && !is_in_domain(&since, "2027-01-01"));
         assert!(!is_in_domain(&parameter(ParameterType::Varchar, "a", "c"), "b"));
-        assert_eq!(sample(&age), "-5");
+        assert_eq!(ends(&age), ("-5".to_owned(), "10".to_owned()));
+    }
+
+    #[test]
+    fn upper_ends_are_found_in_the_text() {
+        for (body, is_upper) in [
+            ("x < $z", true),
+            ("x <= $z AND y > 1", true),
+            ("x<$Z", true),
+            ("$z > x", true),
+            ("$z>=x", true),
+            ("x BETWEEN $a AND $z", true),
+            ("y > 0 AND x BETWEEN DATE '2026-01-01' AND $z", true),
+            ("x > $z", false),
+            ("x >= $z", false),
+            ("x <> $z", false),
+            ("$z < x", false),
+            ("x = $z", false),
+            ("x BETWEEN 0 AND 1 AND $z", false),
+            ("x > 0 AND $z", false),
+            ("x < $zone", false),
+            ("x < 3", false),
+        ] {
+            assert_eq!(is_upper_end(body, "z"), is_upper, "{body}");
+        }
     }
 }

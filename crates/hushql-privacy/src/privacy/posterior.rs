@@ -181,7 +181,7 @@ mod tests {
             // All of δ lies on one answer S, whose ratio exceeds e^ε by this factor.
             let growth = epsilon.exp();
             let (e, d) = (rational(&epsilon.to_string()), rational(&format!("{delta:.9}")));
-            for ratio in [1.2, 2.0, 10.0, 1e9] {
+            for ratio in [1.1, 1.2, 2.0, 10.0, 1e9] {
                 // P(S) − e^ε·Q(S) = δ with P(S)/Q(S) = e^ε·ratio.
                 let of_p = delta / (1.0 - 1.0 / ratio);
                 for prior in ["0.01", "0.1", "0.5"] {

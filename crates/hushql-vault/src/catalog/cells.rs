@@ -129,6 +129,11 @@ pub fn cells<'a>(table: &'a Table, column: &str) -> Result<Cells<'a>, String> {
                 quoted(unit)
             ));
         }
+        Some(Unit::Present { .. }) => {
+            return Err(format!(
+                "who is in {name} is public, and neighbours replace what a person's row says, which may be in one cell and then in another: keep one account for all, without PARTITION BY"
+            ));
+        }
         Some(Unit::Via(link)) => {
             return Err(format!(
                 "the rows of {name} lead to their people through {0}: partition by a column of {0}",

@@ -43,6 +43,13 @@ fn unit_text(unit: &Unit) -> String {
             let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
             format!("unit {person} per month of {date}{rows}")
         }
+        Unit::Present { column, public } => {
+            let with = match public.as_slice() {
+                [] => String::new(),
+                names => format!(" with {}", names.join(", ")),
+            };
+            format!("unit {column} unique, presence public{with}")
+        }
         Unit::Via(link) => {
             let rows = link.max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
             let (columns, references) = (link.columns.join(", "), link.references.join(", "));

@@ -289,6 +289,17 @@ impl Table {
         {
             return Err(refuse(format!("`{date}` is no other column with a date")));
         }
+        if let Some((person, public)) = unit.present() {
+            let mut seen = BTreeSet::from([person]);
+            for column in public {
+                if self.column(column).is_none() {
+                    return Err(refuse(format!("its public column `{column}` does not exist")));
+                }
+                if !seen.insert(column.as_str()) {
+                    return Err(refuse(format!("its public column `{column}` is named twice")));
+                }
+            }
+        }
         if unit.max_rows() == Some(0) {
             return Err(refuse("MAX ROWS must be at least 1".to_owned()));
         }
@@ -315,6 +326,7 @@ pub struct Catalog {
     pub(super) floors: BTreeMap<String, PrivacyFloor>,
     pub(super) rules: BTreeMap<String, Vec<super::TableRules>>,
     pub(super) months: BTreeMap<String, MonthUnit>,
+    pub(super) present: BTreeMap<String, BTreeSet<String>>,
     pub(super) slices: BTreeMap<String, Vec<Slice>>,
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,

@@ -5,6 +5,7 @@
 //! ```text
 //! (patient) MAX ROWS 4                        all rows of one patient
 //! (patient) PER MONTH OF (visited_at)         the rows of one patient in one month
+//! (id) UNIQUE PRESENCE PUBLIC WITH (region)   what the row of one id says, id and region aside
 //! VIA (patient) REFERENCES people(id)         the rows that lead to one row of people
 //! ```
 
@@ -35,6 +36,14 @@ pub enum Unit {
         date: String,
         /// The largest number of rows of one person in one month, if declared.
         max_rows: Option<u64>,
+    },
+    /// A column identifies the person, everyone has one row, and anyone may know who has one.
+    /// Neighbours replace the other values of one person, and the person stays.
+    Present {
+        /// The column that identifies the person. Its values are public.
+        column: String,
+        /// The other columns whose values are public.
+        public: Vec<String>,
     },
     /// Columns lead to a row of another private table. The row belongs to the person of that row.
     Via(Link),
@@ -88,6 +97,14 @@ impl Unit {
                 let rows = rows(*max_rows);
                 format!("({}) PER MONTH OF ({}){rows}", quoted(person), quoted(date))
             }
+            Self::Present { column, public } => {
+                let names: Vec<String> = public.iter().map(|name| quoted(name)).collect();
+                let with = match names.as_slice() {
+                    [] => String::new(),
+                    names => format!(" WITH ({})", names.join(", ")),
+                };
+                format!("({}) UNIQUE PRESENCE PUBLIC{with}", quoted(column))
+            }
             Self::Via(link) => {
                 let names = |names: &[String]| {
                     names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
@@ -114,6 +131,7 @@ impl Unit {
             Self::Column { unique: true, .. } => Some(1),
             Self::Column { max_rows, unique: false, .. } => *max_rows,
             Self::Month { max_rows, .. } => *max_rows,
+            Self::Present { .. } => Some(1),
             Self::Via(link) => link.max_rows,
         }
     }
@@ -127,7 +145,7 @@ impl Unit {
     pub fn column(&self) -> Option<&str> {
         match self {
             Self::Row | Self::Via(_) => None,
-            Self::Column { column, .. } => Some(column),
+            Self::Column { column, .. } | Self::Present { column, .. } => Some(column),
             Self::Month { person, .. } => Some(person),
         }
     }
@@ -136,15 +154,26 @@ impl Unit {
     pub fn link(&self) -> Option<&Link> {
         match self {
             Self::Via(link) => Some(link),
-            Self::Row | Self::Column { .. } | Self::Month { .. } => None,
+            Self::Row | Self::Column { .. } | Self::Month { .. } | Self::Present { .. } => None,
         }
     }
 
     /// The columns with the person and the date, if a unit is one month of a person.
     pub fn month(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Row | Self::Column { .. } | Self::Via(_) => None,
+            Self::Row | Self::Column { .. } | Self::Present { .. } | Self::Via(_) => None,
             Self::Month { person, date, .. } => Some((person, date)),
+        }
+    }
+
+    /// The column with the person and the other public columns, if presence is public.
+    ///
+    /// # Guarantee
+    /// `None` for every unit whose neighbours add or remove one.
+    pub fn present(&self) -> Option<(&str, &[String])> {
+        match self {
+            Self::Row | Self::Column { .. } | Self::Month { .. } | Self::Via(_) => None,
+            Self::Present { column, public } => Some((column, public)),
         }
     }
 
@@ -153,7 +182,9 @@ impl Unit {
     pub fn columns(&self) -> &[String] {
         match self {
             Self::Row => &[],
-            Self::Column { column, .. } => std::slice::from_ref(column),
+            Self::Column { column, .. } | Self::Present { column, .. } => {
+                std::slice::from_ref(column)
+            }
             Self::Month { person, .. } => std::slice::from_ref(person),
             Self::Via(link) => &link.columns,
         }

@@ -30,6 +30,7 @@ use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, Template
 use crate::catalog::about_people::AboutPeople;
 use crate::catalog::month_units::{MonthUnit, MonthsOfTable};
 use crate::catalog::privacy_floor::{PrivacyFloor, TableFloor};
+use crate::catalog::public_presence::PresenceOfTable;
 use crate::catalog::table_rules::{RulesOfTable, TableRules};
 use crate::catalog::version::Joined;
 
@@ -126,7 +127,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
     let (mut about, mut templates) = (Vec::new(), Vec::new());
     let (mut floors, mut rules) = (Vec::new(), Vec::new());
-    let mut months = Vec::new();
+    let (mut months, mut present) = (Vec::new(), Vec::new());
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             DeclaredRow::Table(table) => {
@@ -164,6 +165,11 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 rules.push(row);
                 read
             }
+            DeclaredRow::Present(row) => {
+                let key = PresenceOfTable::key(&row.present_table);
+                present.push(row);
+                (key, Ok(()))
+            }
             DeclaredRow::Months(row) => {
                 let read = (MonthsOfTable::key(&row.month_table), sound(row.is_sound()));
                 months.push(row);
@@ -185,6 +191,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
         Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_about(about);
     let catalog = catalog.with_floors(floors).with_slices(slices).with_partitions(partitions);
     let catalog = catalog.with_templates(templates).with_rules(rules).with_months(months);
+    let catalog = catalog.with_present(present);
     let catalog = catalog.with_grants(grants::load(connection)?);
     Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
@@ -241,7 +248,8 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
             | DeclaredRow::About(_)
             | DeclaredRow::Floor(_)
             | DeclaredRow::Rules(_)
-            | DeclaredRow::Months(_),
+            | DeclaredRow::Months(_)
+            | DeclaredRow::Present(_),
         ) => {
             return Err(SealedRows::Tables.damage());
         }
@@ -359,7 +367,8 @@ pub(crate) fn set_rules(
             | DeclaredRow::Export(_)
             | DeclaredRow::About(_)
             | DeclaredRow::Floor(_)
-            | DeclaredRow::Months(_),
+            | DeclaredRow::Months(_)
+            | DeclaredRow::Present(_),
         ) => return Err(SealedRows::Tables.damage()),
         None => Vec::new(),
     };
@@ -447,6 +456,7 @@ pub(super) enum DeclaredRow {
     Floor(TableFloor),
     Rules(RulesOfTable),
     Months(MonthsOfTable),
+    Present(PresenceOfTable),
 }
 
 fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
@@ -474,7 +484,8 @@ fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> 
             | DeclaredRow::About(_)
             | DeclaredRow::Floor(_)
             | DeclaredRow::Rules(_)
-            | DeclaredRow::Months(_),
+            | DeclaredRow::Months(_)
+            | DeclaredRow::Present(_),
         ) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
         Some(DeclaredRow::Table(_)) | None => Ok(()),
     }

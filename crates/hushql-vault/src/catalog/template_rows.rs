@@ -39,7 +39,8 @@ pub(crate) fn insert_template(
             | DeclaredRow::About(_)
             | DeclaredRow::Floor(_)
             | DeclaredRow::Rules(_)
-            | DeclaredRow::Months(_),
+            | DeclaredRow::Months(_)
+            | DeclaredRow::Present(_),
         ) => {
             return Err(CatalogError::DuplicateTable { table: name });
         }
@@ -69,7 +70,8 @@ pub(crate) fn delete_template(connection: &Connection, name: &str) -> Result<(),
             | DeclaredRow::About(_)
             | DeclaredRow::Floor(_)
             | DeclaredRow::Rules(_)
-            | DeclaredRow::Months(_),
+            | DeclaredRow::Months(_)
+            | DeclaredRow::Present(_),
         )
         | None => return Err(CatalogError::UnknownTemplate { template: name.to_owned() }),
     }

@@ -39,7 +39,8 @@ pub(crate) fn insert_view(
             | DeclaredRow::About(_)
             | DeclaredRow::Floor(_)
             | DeclaredRow::Rules(_)
-            | DeclaredRow::Months(_),
+            | DeclaredRow::Months(_)
+            | DeclaredRow::Present(_),
         ) => {
             return Err(SealedRows::Tables.damage());
         }
@@ -72,7 +73,8 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
             | DeclaredRow::About(_)
             | DeclaredRow::Floor(_)
             | DeclaredRow::Rules(_)
-            | DeclaredRow::Months(_),
+            | DeclaredRow::Months(_)
+            | DeclaredRow::Present(_),
         )
         | None => {
             return Err(CatalogError::UnknownView { view: name.to_owned() });

@@ -381,7 +381,7 @@ pub enum VaultError {
     /// The query costs more than the caps of the session leave.
     #[error(
         "this query costs {asked}, and this session may spend {}",
-        cap(most, left, *a_day)
+        cap(most, left, *a_day, template.as_deref())
     )]
     OverCap {
         /// The cost of the query, in the notion of the cap.
@@ -392,6 +392,8 @@ pub enum VaultError {
         left: Spend,
         /// Whether the cap is of a day, and not of a statement.
         a_day: bool,
+        /// The template that is called, whose owner fixed what a call costs.
+        template: Option<String>,
     },
     /// A release has a cost in ρ only, and the caps of the session count ε alone.
     #[error(
@@ -449,6 +451,15 @@ impl VaultError {
         let has_no_name =
             matches!(self, Self::OverCap { .. } | Self::CapWithoutRho | Self::OverTemplate { .. });
         self.budget().is_some() || has_no_name
+    }
+
+    /// The same error of a call of this template, whose cost the caller does not write.
+    #[must_use]
+    pub fn of_template(mut self, called: &str) -> Self {
+        if let Self::OverCap { template, .. } = &mut self {
+            *template = Some(called.to_owned());
+        }
+        self
     }
 
     /// The name of the budget that is the reason.

@@ -87,7 +87,7 @@ pub use vault::declared_cells::CellState;
 pub use vault::kept_draws::{AskedDraw, DrawLookUp, Noted};
 pub use vault::pages::{Extent, PAGE};
 pub use vault::role_changes::{RoleChange, ToLogIn};
-pub use vault::spending::Spent;
+pub use vault::spending::{Spent, SpentLately};
 pub use vault::verify::Verified;
 pub use vault::{BudgetState, Vault};
 pub use wording::{DRIFTED, without_replays};

@@ -46,12 +46,19 @@ pub(super) fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String
     }
 }
 
-/// What a session may spend, and what is left of it today.
-pub(super) fn cap(most: &Spend, left: &Spend, a_day: bool) -> String {
-    if a_day {
-        format!("{most} a day (UTC), of which {left} is left: ask for less, or tomorrow")
-    } else {
-        format!("{most} on one query: write {} or less", parameter(most))
+/// What a session may spend, and what is left of it today. The cost of a template's call is fixed.
+pub(super) fn cap(most: &Spend, left: &Spend, a_day: bool, template: Option<&str>) -> String {
+    match (a_day, template) {
+        (true, None) => {
+            format!("{most} a day (UTC), of which {left} is left: ask for less, or tomorrow")
+        }
+        (true, Some(template)) => format!(
+            "{most} a day (UTC), of which {left} is left: the owner fixed what a call of {template} costs, so ask tomorrow"
+        ),
+        (false, None) => format!("{most} on one query: write {} or less", parameter(most)),
+        (false, Some(template)) => format!(
+            "{most} on one query: the owner fixed what a call of {template} costs, and a session that may spend this on one query can ask it"
+        ),
     }
 }
 

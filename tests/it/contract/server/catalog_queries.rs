@@ -132,6 +132,20 @@ fn shapes_of_tools_are_answered() {
             vec!["1|x", "2|"],
         ),
         ("SELECT unnest(current_schemas(true))", vec!["pg_catalog", "public"]),
+        // Names of types and tables in PostgreSQL's own words.
+        (
+            "SELECT 'int4'::regtype::text, 'int4'::regtype, '\"people\"'::regclass::text, 'pg_catalog.pg_class'::regclass FROM pg_am WHERE amname = 'heap'",
+            vec!["integer|integer|people|pg_class"],
+        ),
+        // Ranks, by which RPostgres takes the columns of the first schema that has a table.
+        (
+            "SELECT n, rank() OVER (ORDER BY n), dense_rank() OVER (ORDER BY n DESC), rank() OVER (PARTITION BY n) FROM pg_am, unnest(ARRAY[7, 3, 7, 9]) AS t(n) WHERE amname = 'heap' ORDER BY n",
+            vec!["3|1|3|1", "7|2|2|1", "7|2|2|1", "9|4|1|1"],
+        ),
+        (
+            "SELECT column_name FROM (SELECT *, rank() OVER (ORDER BY nr) AS rnr FROM (SELECT * FROM unnest(current_schemas(true)) WITH ORDINALITY AS tbl(table_schema, nr) WHERE table_schema != 'pg_catalog') schemas INNER JOIN INFORMATION_SCHEMA.COLUMNS USING (table_schema) WHERE table_name = 'people') found WHERE rnr = 1 ORDER BY ordinal_position LIMIT 1",
+            vec!["id"],
+        ),
         // Joins, and the first row of each group.
         (
             "SELECT a.amname, n.nspname FROM pg_am a FULL JOIN pg_namespace n ON n.oid = a.oid ORDER BY 1, 2",

@@ -220,6 +220,46 @@ fn cursors_take_parameters_and_go_back() {
     assert_eq!(charges(&mut lab), "1");
 }
 
+/// A cursor is declared before a driver says how it reads the rows: each FETCH chooses its formats.
+#[test]
+fn cursors_are_fetched_in_binary() {
+    let served = visits();
+    let mut lab = served.lab();
+    lab.query("BEGIN");
+    let sql = "DECLARE c SCROLL CURSOR FOR SELECT ward, LAPLACE(eps=100) COUNT(*) AS n FROM visits GROUP BY ward ORDER BY ward";
+    assert_eq!(lab.query(sql).tags(), ["DECLARE CURSOR"]);
+    let fetched = |lab: &mut Client, step: &str, formats: &[i16]| {
+        lab.parse("", &format!("FETCH {step} FROM c"), &[]);
+        lab.bind("", "", &[], formats);
+        lab.describe(b'P', "");
+        lab.execute("", 0);
+        let said = lab.sync();
+        assert_eq!(error_code(&said), None, "{step}: {said:?}");
+        said.rows()
+    };
+    let row = |ward: &str, n: &[u8]| vec![Some(ward.as_bytes().to_vec()), Some(n.to_vec())];
+    let [none, one, two] = [0_i64, 1, 2].map(i64::to_be_bytes);
+    assert_eq!(fetched(&mut lab, "1", &[1]), [row("east", &two)]);
+    assert_eq!(fetched(&mut lab, "ALL", &[0, 1]), [row("north", &none), row("west", &one)]);
+    assert_eq!(fetched(&mut lab, "PRIOR", &[1, 0]), [row("west", b"1")]);
+    let back = [row("north", &none), row("east", &two)];
+    assert_eq!(fetched(&mut lab, "BACKWARD ALL", &[1]), back);
+    assert_eq!(fetched(&mut lab, "ABSOLUTE 9", &[1]), Vec::<Vec<Option<Vec<u8>>>>::new());
+    assert_eq!(fetched(&mut lab, "LAST", &[]), [row("west", b"1")]);
+    lab.query("COMMIT");
+    // The rows of a portal were encoded when it ran.
+    lab.query("BEGIN");
+    lab.parse("s", "SELECT LAPLACE(eps=100) COUNT(*) AS n FROM visits", &[]);
+    lab.bind("p", "s", &[], &[1]);
+    lab.execute("p", 0);
+    lab.parse("", "FETCH FIRST FROM p", &[]);
+    lab.bind("", "", &[], &[0]);
+    lab.execute("", 0);
+    assert_eq!(error_code(&lab.sync()).as_deref(), Some("0A000"));
+    lab.query("ROLLBACK");
+    assert_eq!(charges(&mut lab), "2");
+}
+
 /// Programs ask for columns by a query without rows. It is free, and checks names and rights.
 #[test]
 fn probes_have_columns_and_no_row() {

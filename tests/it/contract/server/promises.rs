@@ -54,6 +54,26 @@ fn a_cancelled_statement_stays_charged() {
     assert!(error_code(&said).is_none_or(|code| code == "57014") && said.status().is_some());
 }
 
+/// A join makes many rows from few, so that nothing below it pauses.
+#[test]
+fn a_join_of_few_rows_ends_in_time() {
+    let served = Served::with(&[]);
+    let numbers: String = (0..100).map(|number| format!("{number}\n")).collect();
+    served.study.write("numbers.csv", format!("k\n{numbers}"));
+    let declare = "CREATE EXTERNAL TABLE numbers STORED AS CSV LOCATION 'numbers.csv'; ALTER TABLE numbers SET PUBLIC";
+    served.study.owner(declare).says(0, &[]);
+    let mut lab = served.lab();
+    lab.query("SET statement_timeout = '300ms'");
+    let begun = Instant::now();
+    // Minutes, were it not for the limit.
+    let said = lab.query("SELECT COUNT(*) AS n FROM numbers a, numbers b, numbers c, numbers d WHERE CONCAT(a.k, '-', b.k, '-', c.k, '-', d.k) LIKE '%9_8%7-%6%'");
+    assert_eq!(error_code(&said).as_deref(), Some("57014"), "{said:?}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    lab.query("RESET statement_timeout");
+    assert_eq!(texts(&lab.query("SELECT 1 AS x")), [["1"]]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn the_rest_of_a_message_is_not_run_for_whoever_is_sent_away() {
     let served = Served::with(&[]);

@@ -33,6 +33,10 @@ fn served(catalog: &str, whole: bool) -> Served {
         writeln!(sql, "CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{name}.parquet';")
             .unwrap();
     }
+    if catalog == "present" {
+        study.write("survey.csv", world::survey(whole));
+        writeln!(sql, "{} 'survey.csv';", world::CREATE_SURVEY).unwrap();
+    }
     sql += &declarations.join("\n");
     // Each attack counts on being charged; files that were verified would be replayed.
     for budget in budgets(catalog) {
@@ -50,6 +54,7 @@ fn budgets(catalog: &str) -> &'static [&'static str] {
     match catalog {
         "linked" => &["shop", "apart"],
         "odd" => &["odd"],
+        "present" => &["panel"],
         _ => &["adult", "users", "orders"],
     }
 }

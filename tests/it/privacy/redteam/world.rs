@@ -12,6 +12,7 @@
 //! | `defaults` | `bare` with an ε and a δ for queries that state none |
 //! | `floored` | `declared` with an ε and a δ for queries that state none, and floors of people |
 //! | `ruled` | `declared` with rules for columns and aggregates |
+//! | `present` | survey, in a file, of people whose presence is public: the person says other things in the other database |
 //! | `linked` | people, purchases, lines, payments along links; strangers apart; parts public |
 //! | `odd` | one table of every type; a person is a text |
 
@@ -89,6 +90,12 @@ const DOMAINS: &str = "
     ALTER TABLE users ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 120);
     ALTER TABLE orders ALTER COLUMN price SET PRIVACY DOMAIN BETWEEN (0, 1000);
     ALTER TABLE orders ALTER COLUMN qty SET PRIVACY DOMAIN BETWEEN (0, 10);";
+const PRESENT: &str = "
+    ALTER TABLE survey SET PRIVACY UNIT (id) UNIQUE PRESENCE PUBLIC WITH (region);
+    ALTER TABLE survey ALTER COLUMN region SET PRIVACY DOMAIN IN ('north', 'south');
+    ALTER TABLE survey ALTER COLUMN sex SET PRIVACY DOMAIN IN ('F', 'M');
+    ALTER TABLE survey ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (18, 65);
+    CREATE PRIVACY BUDGET panel FOR survey LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=1, default_delta=1e-9);";
 const LINKS: &str = "
     ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE;
     ALTER TABLE purchases SET PRIVACY UNIT VIA (customer) REFERENCES people(id) MAX ROWS 3;
@@ -125,6 +132,7 @@ pub fn declared(
         "floored" => (tables(whole), vec![UNITS, DOMAINS, DEFAULTS, FLOORS]),
         "ruled" => (tables(whole), vec![UNITS, DOMAINS, LARGE, RULES]),
         "tight" => (tables(whole), vec![UNITS, DOMAINS, SMALL]),
+        "present" => (Vec::new(), vec![PRESENT]),
         "linked" => (linked(whole), vec![LINKS]),
         "odd" => (odd(whole), vec![ODD]),
         other => panic!("there is no catalog {other}"),
@@ -136,6 +144,8 @@ pub fn declared(
 pub struct Database {
     pub engine: Engine,
     reads: Arc<AtomicUsize>,
+    /// The folder of tables in files.
+    _folder: Option<tempfile::TempDir>,
 }
 
 impl Database {
@@ -153,19 +163,43 @@ impl Database {
             }
         }
         let owner = engine.owner();
+        let mut folder = None;
+        if catalog == "present" {
+            let kept = tempfile::tempdir().unwrap();
+            let file = kept.path().join("survey.csv");
+            std::fs::write(&file, survey(whole)).unwrap();
+            let sql = format!("{CREATE_SURVEY} '{}'", file.display());
+            owner.execute(&sql).await.unwrap();
+            folder = Some(kept);
+        }
         for statement in hushql::split_statements(&declarations.join("\n")).unwrap() {
             owner
                 .execute(statement.text())
                 .await
                 .unwrap_or_else(|e| panic!("{}: {e}", statement.text()));
         }
-        Self { engine, reads }
+        Self { engine, reads, _folder: folder }
     }
 
     /// How often a private table was planned to be read, or read.
     pub fn reads(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
     }
+}
+
+/// The beginning of the declaration of a survey's file.
+pub(super) const CREATE_SURVEY: &str = "CREATE EXTERNAL TABLE survey (id BIGINT, region VARCHAR, sex VARCHAR, age BIGINT, name VARCHAR, note VARCHAR) STORED AS CSV LOCATION";
+
+/// People of whom anyone knows that they are there; the last one says other things in the other
+/// database.
+pub(super) fn survey(whole: bool) -> String {
+    let last = match whole {
+        true => format!("5,north,F,,{NAME},{NOTE}"),
+        false => "5,north,M,99,Bob,-".to_owned(),
+    };
+    format!(
+        "id,region,sex,age,name,note\n1,north,F,34,Ann,x\n2,south,M,51,Bob,\n3,south,,17,Ann,y\n4,,F,40,,-\n{last}\n"
+    )
 }
 
 /// A table that counts its scans, and what is read by them.

@@ -104,8 +104,16 @@ impl Analysis {
         })
     }
 
+    /// The released numbers that an output is computed from. The histogram of a found bound is not
+    /// among them: the bound is a scale, and no error counts what it cuts.
     fn noisy_fields(&self, output: usize) -> Vec<Field> {
-        noisy_among(&self.parts, sources_of(&self.public_plan, output))
+        let mut fields = noisy_among(&self.parts, sources_of(&self.public_plan, output));
+        let finds =
+            |measure: &Measure| matches!(measure.clause.finding, Some(Finding::Histogram { .. }));
+        fields.retain(|(part, _)| {
+            self.parts.get(*part).is_none_or(|own| !own.measures().iter().all(finds))
+        });
+        fields
     }
 
     /// True if an order of rows reads a number of a private aggregate that a floor may hide, and

@@ -80,10 +80,15 @@ impl Walk<'_> {
         let keys = aggregate.group_expr.iter();
         let keys: Vec<UnitGroupKey> =
             keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
-        if let Some(refusal) = several_months(&flow.subject, "GROUP BY") {
-            return Err(refusal.into());
+        let is_within_months = self.is_within_months(&flow, &aggregate.group_expr);
+        if let Some(refusal) =
+            several_months(&flow.subject, "GROUP BY").filter(|_| !is_within_months)
+        {
+            return Err(self.with_month_as_key(refusal, &flow).into());
         }
-        if !keys.iter().any(|key| key.is_unit || self.leads_to_unit(&flow, key)) {
+        if !is_within_months
+            && !keys.iter().any(|key| key.is_unit || self.leads_to_unit(&flow, key))
+        {
             return Err(NotAnalyzed::ManyUnits(Refusal::new(
                 Reason::Operator,
                 "GROUP BY",
@@ -105,7 +110,7 @@ impl Walk<'_> {
             written.group_expr.iter().map(readable).collect::<Vec<_>>().join(", "),
             written.aggr_expr.iter().map(|e| format!(", {}", e.schema_name())).collect::<String>(),
         ));
-        let one = aggregate.group_expr.iter().all(|key| flow.is_alike(key));
+        let one = aggregate.group_expr.iter().all(|key| flow.is_one_group(key));
         let (rows, fans) = match self.row_of_keys(&flow, &aggregate.group_expr) {
             _ if one => (Some(1), BTreeMap::new()),
             Some((table, most, unique)) => {
@@ -129,7 +134,8 @@ impl Walk<'_> {
         let traces = traces.chain(aggregate.aggr_expr.iter().map(of_call));
         let of_unit = |alike: bool| OfUnit { alike, ..OfUnit::default() };
         let traces = traces.enumerate().map(|(i, trace)| {
-            let alike = one || aggregate.group_expr.get(i).is_some_and(|key| flow.is_alike(key));
+            let alike =
+                one || aggregate.group_expr.get(i).is_some_and(|key| flow.is_one_group(key));
             Trace { of_unit: of_unit(alike), ..trace }
         });
         let traces = traces.collect();

@@ -78,3 +78,15 @@ pub(crate) fn only_table(plan: &LogicalPlan) -> Option<String> {
     let columns = projection.expr.iter().all(|expr| expr.try_as_col().is_some());
     if columns { only_table(&projection.input) } else { None }
 }
+
+/// The refusal of what is not derived for neighbours that replace what a person's row says.
+pub(crate) fn replaced(what: &str, write: &str) -> Refusal {
+    Refusal::new(
+        Reason::NotYet,
+        what,
+        format!(
+            "the presence of these people is public, so that neighbours replace what a person's row says, and how far that moves {what} is not derived"
+        ),
+        write,
+    )
+}

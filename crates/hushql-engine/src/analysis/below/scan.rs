@@ -91,7 +91,7 @@ impl Walk<'_> {
                 public: None,
                 present: of_unit.contains(field.name()),
                 of_unit: OfUnit {
-                    alike: matches!(unit, Some(Unit::Column { unique: true, .. })),
+                    alike: unit.as_ref().is_some_and(|unit| is_alike(unit, field.name())),
                     ..OfUnit::default()
                 },
                 padded: false,
@@ -153,6 +153,11 @@ impl Walk<'_> {
                 let subject = UnitScope::of_column(name, name, column, unit.max_rows());
                 (Owner::Unit(carry.into_iter().next().ok_or_else(lost)?), subject)
             }
+            Unit::Present { column, public } => {
+                let subject = UnitScope::of_column(name, name, column, unit.max_rows());
+                let unit = carry.into_iter().next().ok_or_else(lost)?;
+                (Owner::Unit(unit), subject.with_public(column, public))
+            }
             Unit::Month { person, date, .. } => {
                 let subject = UnitScope::of_column(name, name, person, unit.max_rows());
                 let unit = carry.into_iter().next().ok_or_else(lost)?;
@@ -187,7 +192,9 @@ impl Walk<'_> {
     /// of a month is not the unit: rows of a person in several months are those of several units.
     fn names_unit(&self, table: &Table, column: &str) -> bool {
         match table.unit() {
-            Some(Unit::Column { column: unit, .. }) => unit == column,
+            Some(Unit::Column { column: unit, .. } | Unit::Present { column: unit, .. }) => {
+                unit == column
+            }
             Some(Unit::Via(Link { columns, table: to, references, .. })) => {
                 let leads = columns.iter().zip(references).find(|(own, _)| *own == column);
                 let target = self.catalog.table(to);
@@ -276,7 +283,8 @@ impl Walk<'_> {
         let plan =
             scan.project(columns).and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?;
         match unit {
-            Unit::Row | Unit::Month { .. } => Err(broken().into()),
+            // No link leads to people whose presence is public.
+            Unit::Row | Unit::Month { .. } | Unit::Present { .. } => Err(broken().into()),
             Unit::Column { .. } => Ok(Chain { plan, keys, unit: next.into_iter().next() }),
             Unit::Via(further) => {
                 let chain = self.chain(further, tables, depth + 1)?;
@@ -285,6 +293,17 @@ impl Walk<'_> {
                 Ok(Chain { plan: led(chain, own, plan)?, keys, unit })
             }
         }
+    }
+}
+
+/// True if all rows of a unit have the same value of a column: a unit has one row, or the column
+/// names the person of whom the unit is a month.
+fn is_alike(unit: &Unit, column: &str) -> bool {
+    match unit {
+        Unit::Column { unique, .. } => *unique,
+        Unit::Month { person, .. } => person == column,
+        Unit::Present { .. } => true,
+        Unit::Row | Unit::Via(_) => false,
     }
 }
 

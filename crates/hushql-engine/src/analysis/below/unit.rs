@@ -45,6 +45,8 @@ pub struct UnitScope {
     names: Vec<String>,
     /// The column with the date, if a unit is one month of a person.
     month_of: Option<String>,
+    /// The columns that anyone may know of everyone, if the presence of people is public.
+    public: Option<Vec<String>>,
 }
 
 impl UnitScope {
@@ -60,6 +62,7 @@ impl UnitScope {
             factors: Vec::new(),
             names: Vec::new(),
             month_of: None,
+            public: None,
         }
     }
 
@@ -82,6 +85,7 @@ impl UnitScope {
                 .collect(),
             names: Vec::new(),
             month_of: None,
+            public: None,
         }
     }
 
@@ -90,6 +94,20 @@ impl UnitScope {
     pub(crate) fn per_month_of(mut self, date: &str) -> Self {
         self.month_of = Some(date.to_owned());
         self
+    }
+
+    /// The same rows. Anyone may know whose they are, and these columns of them.
+    #[must_use]
+    pub(crate) fn with_public(mut self, column: &str, others: &[String]) -> Self {
+        let own = std::iter::once(column).chain(others.iter().map(String::as_str));
+        self.public = Some(own.map(ToOwned::to_owned).collect());
+        self
+    }
+
+    /// The columns that anyone may know of everyone, if the presence of people is public, so that
+    /// neighbours replace what a person's row says.
+    pub(crate) fn public(&self) -> Option<&[String]> {
+        self.public.as_deref()
     }
 
     /// The column whose months tell units of one person apart, if a unit is one month of a person.
@@ -124,6 +142,7 @@ impl UnitScope {
             factors: Vec::new(),
             names: Vec::new(),
             month_of: None,
+            public: None,
         }
     }
 
@@ -213,6 +232,9 @@ impl UnitScope {
         match (&self.column, self.rows) {
             (None, Some(1)) => "1 row/unit".to_owned(),
             (None, rows) => format!("{} rows/unit", rows.unwrap_or(u64::MAX)),
+            (Some(column), Some(1)) if self.public.is_some() => {
+                format!("unit {column}, presence public, 1 row/unit")
+            }
             (Some(column), Some(1)) => format!("unit {column}{month}, 1 row/unit"),
             (Some(column), Some(rows)) => format!("unit {column}{month}, at most {rows} rows/unit"),
             (Some(column), None) => format!("unit {column}{month}, any number of rows/unit"),

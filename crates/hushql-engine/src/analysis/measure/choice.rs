@@ -246,6 +246,39 @@ impl Choice {
         spread.checked_mul(self.rounds_drawn().into())
     }
 
+    /// The same choice where a person's row is replaced.
+    ///
+    /// # Guarantee
+    /// To replace a row is to remove it and to add another one. Ranges, largest changes, sums of
+    /// changes and rows are those of both steps together: each is at most twice that of one. A
+    /// mechanism that is calibrated to them is, for each step, half as private as its ε says, and
+    /// so ε-private for both. In ρ, a step costs a quarter, and both cost four times that. `None`
+    /// on overflow, and for candidates that only the data contain.
+    pub(crate) fn in_two_steps(mut self) -> Option<Self> {
+        if let CandidateSource::Unknown { .. } = self.source {
+            return None;
+        }
+        self.range = self.range.checked_mul(2)?;
+        self.largest = self.largest.checked_mul(2)?;
+        self.l1 = match self.l1 {
+            Some(l1) => Some(l1.checked_mul(2)?),
+            None => None,
+        };
+        if let Some(sizes) = &mut self.sizes {
+            sizes.rows = sizes.rows.checked_mul(2)?;
+            sizes.total = match sizes.total {
+                Some(total) => Some(total.checked_mul(2)?),
+                None => None,
+            };
+        }
+        self.sharing = match self.sharing {
+            // With the range of both steps, the groups are those of one.
+            Sharing::Alone | Sharing::Groups(_) => self.sharing,
+            Sharing::Rows(all) => Sharing::Rows(all.checked_mul(2)?),
+        };
+        Some(self)
+    }
+
     /// How many draws depend on one unit. Each has an equal share of ε.
     ///
     /// # Guarantee

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::analysis::below::contradiction;
 use crate::analysis::below::relation::PrivateRelation;
+use crate::analysis::below::unit::UnitScope;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::call::Call;
 use crate::analysis::call::input_columns::InputColumns;
@@ -24,9 +25,9 @@ use crate::analysis::measure::{Input, Measure, ReleaseKind, VarianceMoments};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::bind::quoting::name_of_column;
 use crate::catalog::{Catalog, quoted};
-use crate::dialect::{AggregateCall, AggregateName, Operand, Parameters};
+use crate::dialect::{AggregateCall, AggregateName, Operand, Parameters, ReleaseClause};
 use crate::functions::{temporal_limits, without_nan};
-use crate::refusal::Refusal;
+use crate::refusal::{Reason, Refusal};
 
 /// Lets a sum read the unchecked column of the file, if the sum itself clamps to the column's
 /// range. Bounds in the query may be wider than the domain; then the sum needs the enforced column.
@@ -71,7 +72,8 @@ pub(crate) fn argument(
 /// The parameters of a count of different values, with the rows that one unit has in the table that
 /// owns the values: it has no more values of a column than rows in the table of the column, and no
 /// more values of a link than rows in the table to which the link leads. It has no more values of a
-/// domain than the domain has.
+/// domain than the domain has, and one value of what is the same on all of its rows: one month of a
+/// person counts as one person.
 ///
 /// # Guarantee
 /// The bound is enforced like one that is written: of a unit with more values in a group, no more
@@ -85,7 +87,10 @@ pub(crate) fn with_rows_of_owner(
     let mut parameters = parameters.clone();
     if let Input::Distinct(_) = input
         && let Some(most) =
-            [rows_of_owner(call, frame), values_of_domain(call, frame)].into_iter().flatten().min()
+            [rows_of_owner(call, frame), values_of_domain(call, frame), value_of_unit(call, frame)]
+                .into_iter()
+                .flatten()
+                .min()
     {
         parameters.rows = Some(parameters.rows.map_or(most, |rows| rows.min(most)));
     }
@@ -102,6 +107,11 @@ fn rows_of_owner(call: &Call, frame: &MeasureFrame<'_>) -> Option<u64> {
         None => own.max_rows(),
     };
     most.filter(|most| *most > 0)
+}
+
+/// One, if all rows of a unit have the same value of the counted expression.
+fn value_of_unit(call: &Call, frame: &MeasureFrame<'_>) -> Option<u64> {
+    frame.flow.is_alike(call.params.args.first()?).then_some(1)
 }
 
 /// The number of values that the counted expression can have, if it is below the rows of a unit.
@@ -298,6 +308,25 @@ impl MeasureFrame<'_> {
             limits,
             release_kind: ReleaseKind::Choice(Box::new(choice)),
             ladder: None,
+            replaced: None,
         }
     }
+}
+
+/// Analysts cannot choose the privacy unit: `privacy_unit_column` may only repeat the declared one.
+pub(crate) fn check_unit_column(
+    clause: &ReleaseClause,
+    subject: &UnitScope,
+) -> Result<(), Refusal> {
+    let Some(named) = &clause.unit_column else { return Ok(()) };
+    if subject.is_named(named) {
+        return Ok(());
+    }
+    let declared = subject.column().map_or("the row".to_owned(), ToOwned::to_owned);
+    Err(Refusal::new(
+        Reason::UnitColumn,
+        format!("privacy_unit_column={named}"),
+        format!("the declared privacy unit is {declared}"),
+        "OPTIONS without privacy_unit_column",
+    ))
 }

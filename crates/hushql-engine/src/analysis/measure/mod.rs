@@ -16,6 +16,7 @@ use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
 use choice::{CandidateSource, Choice};
 use ladder_rungs::Ladder;
+use neighbours::Replaced;
 use sensitivity::{ContributionBounds, Sensitivity};
 
 pub(crate) mod choice;
@@ -26,9 +27,11 @@ pub(crate) mod input;
 pub(crate) mod joint;
 pub(crate) mod ladder_rungs;
 pub(crate) mod measure_frame;
+pub(crate) mod neighbours;
 pub(crate) mod people_behind;
 pub(crate) mod public_ranges;
 pub(crate) mod read;
+pub(crate) mod replaced_values;
 pub(crate) mod row_bound_ladder;
 pub(crate) mod sensitivity;
 pub(crate) mod unknown_partitions;
@@ -130,6 +133,9 @@ pub struct Measure {
     /// The bounds from which the release chooses one. `limits` and the sensitivity belong to the
     /// last one.
     pub ladder: Option<Ladder>,
+    /// What holds of it where neighbours replace what a person's row says; `None` where they add or
+    /// remove a person. The sensitivity is that for these neighbours.
+    pub replaced: Option<Replaced>,
 }
 
 /// How a measure is released.

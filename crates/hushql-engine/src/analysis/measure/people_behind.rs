@@ -396,6 +396,7 @@ fn count(
         limits,
         release_kind,
         ladder: None,
+        replaced: None,
     })
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct Lineage {
     pub(crate) reads_public: bool,
     /// True if they are columns of rows that the query writes itself.
     pub(crate) reads_written: bool,
+    /// True if they are not those of a whole column: they are computed, or something decided by
+    /// them which rows are left.
+    pub(crate) is_made: bool,
 }
 
 impl Lineage {
@@ -36,6 +39,17 @@ impl Lineage {
         self.reads_private |= other.reads_private;
         self.reads_public |= other.reads_public;
         self.reads_written |= other.reads_written;
+        self.is_made |= other.is_made;
+    }
+
+    /// The same values, as those that are computed.
+    pub(crate) fn made(self) -> Self {
+        Self { is_made: true, ..self }
+    }
+
+    /// True if public rows, or rows that the query writes, have some of the values.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.reads_public || self.reads_written
     }
 
     /// What several values come from, together.

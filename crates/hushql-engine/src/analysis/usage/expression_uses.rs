@@ -18,6 +18,10 @@ use crate::analysis::not_analyzed::{NotAnalyzed, lost};
 use crate::analysis::recursion::deeper;
 use crate::dialect::AggregateName;
 
+/// The functions with OVER that aggregate nothing.
+const NEIGHBOURS: [&str; 8] =
+    ["cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"];
+
 /// How the value of an expression follows from its operands.
 enum Shape<'a> {
     /// It follows from no row.
@@ -25,8 +29,14 @@ enum Shape<'a> {
     Column(&'a Column),
     /// A column of the rows around a subquery.
     Outer(&'a Column),
-    /// It is another form of its operands.
+    /// It is its operand under another name, or as another type.
+    Same(Vec<&'a Expr>),
+    /// It is computed from its operands.
     Carries(Vec<&'a Expr>),
+    /// It is computed from two operands, and has no value where the second one is zero.
+    Divides(&'a Expr, &'a Expr),
+    /// A function carries its operands on.
+    Function(Vec<&'a Expr>),
     /// It tells whether something holds of its operands.
     Condition(Vec<&'a Expr>),
     Case(&'a Case),
@@ -42,18 +52,19 @@ enum Shape<'a> {
 
 fn shape(expr: &Expr) -> Shape<'_> {
     match expr {
-        Expr::Alias(alias) => Shape::Carries(vec![&alias.expr]),
+        Expr::Alias(alias) => Shape::Same(vec![&alias.expr]),
         Expr::Column(column) => Shape::Column(column),
         Expr::OuterReferenceColumn(_, column) => Shape::Outer(column),
         Expr::Literal(..) | Expr::ScalarVariable(..) | Expr::Placeholder(_) => Shape::Constant,
-        Expr::Cast(cast) => Shape::Carries(vec![&cast.expr]),
+        Expr::Cast(cast) => Shape::Same(vec![&cast.expr]),
         Expr::TryCast(cast) => Shape::Carries(vec![&cast.expr]),
         Expr::Negative(inner) => Shape::Carries(vec![inner]),
         Expr::BinaryExpr(binary) => {
             let operands = vec![&*binary.left, &*binary.right];
-            match is_arithmetic(binary.op) {
-                true => Shape::Carries(operands),
-                false => Shape::Condition(operands),
+            match (is_arithmetic(binary.op), is_division(binary.op)) {
+                (_, true) => Shape::Divides(&binary.left, &binary.right),
+                (true, false) => Shape::Carries(operands),
+                (false, false) => Shape::Condition(operands),
             }
         }
         Expr::Not(inner)
@@ -78,11 +89,11 @@ fn shape(expr: &Expr) -> Shape<'_> {
         Expr::ScalarFunction(call) => {
             let operands = call.args.iter().collect();
             match carries_on(&call.func) {
-                true => Shape::Carries(operands),
+                true => Shape::Function(operands),
                 false => Shape::Condition(operands),
             }
         }
-        Expr::GroupingSet(set) => Shape::Carries(set.distinct_expr()),
+        Expr::GroupingSet(set) => Shape::Same(set.distinct_expr()),
         Expr::Exists(exists) => Shape::Subquery(&exists.subquery.subquery, None),
         Expr::InSubquery(asked) => Shape::Subquery(&asked.subquery.subquery, Some(&asked.expr)),
         Expr::SetComparison(asked) => Shape::Subquery(&asked.subquery.subquery, Some(&asked.expr)),
@@ -96,6 +107,11 @@ fn shape(expr: &Expr) -> Shape<'_> {
         #[expect(deprecated, reason = "the variant exists, and must be listed")]
         Expr::Wildcard { .. } => Shape::Unknown,
     }
+}
+
+/// True if an operator has no value where its second operand is zero.
+fn is_division(operator: Operator) -> bool {
+    [Operator::Divide, Operator::IntegerDivide, Operator::Modulo].contains(&operator)
 }
 
 /// True if an operator computes a value of two others.
@@ -163,29 +179,46 @@ impl UsageWalk<'_> {
                 let found = self.around.iter().rev().find_map(|rows| rows.column(column));
                 found.map(of_column).ok_or_else(lost)
             }
-            Shape::Carries(operands) => self.values(operands, rows),
+            Shape::Same(operands) => self.values(operands, rows),
+            Shape::Carries(operands) => Ok(self.values(operands, rows)?.made()),
+            Shape::Divides(one, other) => {
+                let mut lineage = self.value(one, rows)?;
+                lineage.add(&self.condition(other, rows)?);
+                Ok(lineage.made())
+            }
+            Shape::Function(operands) => {
+                let lineage = self.values(operands, rows)?;
+                self.compares(&lineage);
+                Ok(lineage.made())
+            }
             Shape::Condition(operands) => {
                 let lineage = self.values(operands, rows)?;
-                self.uses.used(&lineage, UseKind::Condition, &readable(expr));
-                Ok(lineage)
+                self.decides(&lineage, expr);
+                Ok(lineage.made())
             }
-            Shape::Case(case) => self.case(case, rows),
+            Shape::Case(case) => Ok(self.case(case, rows)?.made()),
             Shape::Subquery(plan, compared) => {
                 let (mut lineage, columns) = self.subquery(plan, rows)?;
                 lineage.add(&columns);
                 lineage.add(&self.values(compared, rows)?);
-                self.uses.used(&lineage, UseKind::Condition, &readable(expr));
-                Ok(lineage)
+                self.decides(&lineage, expr);
+                Ok(lineage.made())
             }
             Shape::Scalar(plan) => {
                 let (mut lineage, columns) = self.subquery(plan, rows)?;
                 lineage.add(&columns);
-                Ok(lineage)
+                Ok(lineage.made())
             }
-            Shape::Aggregate(call) => self.inner_call(call, &readable(expr), rows),
-            Shape::Window(call) => self.window_call(call, &readable(expr), rows),
+            Shape::Aggregate(call) => Ok(self.inner_call(call, &readable(expr), rows)?.made()),
+            Shape::Window(call) => Ok(self.window_call(call, &readable(expr), rows)?.made()),
             Shape::Unknown => Err(lost()),
         })
+    }
+
+    /// Records that an expression tells whether something holds of values.
+    fn decides(&mut self, lineage: &Lineage, expr: &Expr) {
+        self.uses.used(lineage, UseKind::Condition, &readable(expr));
+        self.compares(lineage);
     }
 
     /// Where several values come from, together.
@@ -208,8 +241,25 @@ impl UsageWalk<'_> {
         rows: &RowsUsed,
     ) -> Result<Lineage, NotAnalyzed> {
         let lineage = self.value(expr, rows)?;
-        self.uses.used(&lineage, UseKind::Condition, &readable(expr));
+        self.decides(&lineage, expr);
         Ok(lineage)
+    }
+
+    /// The arguments of an aggregate. What is counted decides which rows are, unless it is a
+    /// column.
+    pub(super) fn arguments(
+        &mut self,
+        function: &str,
+        all: &[Expr],
+        rows: &RowsUsed,
+    ) -> Result<Vec<Lineage>, NotAnalyzed> {
+        let counts = AggregateName::parse(function) == Some(AggregateName::Count);
+        let is_column = |expr: &Expr| expr.clone().unalias().try_as_col().is_some();
+        let argument = |expr: &Expr| match counts && !is_column(expr) {
+            true => self.condition(expr, rows),
+            false => self.value(expr, rows),
+        };
+        all.iter().map(argument).collect()
     }
 
     fn case(&mut self, case: &Case, rows: &RowsUsed) -> Result<Lineage, NotAnalyzed> {
@@ -250,7 +300,8 @@ impl UsageWalk<'_> {
         rows: &RowsUsed,
     ) -> Result<Lineage, NotAnalyzed> {
         let params = &call.params;
-        let mut lineage = self.values(&params.args, rows)?;
+        let arguments = self.arguments(call.func.name(), &params.args, rows)?;
+        let mut lineage = Lineage::of_all(&arguments);
         self.uses.used(&lineage, UseKind::Argument, text);
         if params.distinct {
             self.uses.used(&lineage, UseKind::Key, text);
@@ -271,7 +322,8 @@ impl UsageWalk<'_> {
         rows: &RowsUsed,
     ) -> Result<Lineage, NotAnalyzed> {
         let params = &call.params;
-        let mut lineage = self.values(&params.args, rows)?;
+        let arguments = self.arguments(call.fun.name(), &params.args, rows)?;
+        let mut lineage = Lineage::of_all(&arguments);
         let keys = self.values(&params.partition_by, rows)?;
         self.uses.used(&keys, UseKind::Key, text);
         let decides = params.filter.iter().map(|filter| &**filter);
@@ -287,8 +339,13 @@ impl UsageWalk<'_> {
                 }
                 self.called(function.name(), None, text, rows);
             }
-            // LAG and its like pass a value of another row on.
-            WindowFunctionDefinition::WindowUDF(_) => {}
+            // FIRST_VALUE and its like are aggregates. The others number rows, or pass on the value
+            // of a neighbour.
+            WindowFunctionDefinition::WindowUDF(function)
+                if NEIGHBOURS.contains(&function.name()) => {}
+            WindowFunctionDefinition::WindowUDF(function) => {
+                self.called(function.name(), None, text, rows);
+            }
         }
         lineage.add(&keys);
         Ok(lineage)

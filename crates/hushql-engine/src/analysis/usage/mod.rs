@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 
 use datafusion::common::DFSchemaRef;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, Join, JoinType, LogicalPlan, Operator, TableScan,
@@ -97,8 +98,9 @@ impl UsageWalk<'_> {
                 for sort in on.sort_expr.iter().flatten() {
                     self.condition(&sort.expr, &rows)?;
                 }
-                let columns = on.select_expr.iter().map(|expr| self.value(expr, &rows));
-                let columns = columns.collect::<Result<_, _>>()?;
+                let columns = on.select_expr.iter();
+                let columns = columns.map(|expr| Ok(self.value(expr, &rows)?.made()));
+                let columns = columns.collect::<Result<_, NotAnalyzed>>()?;
                 Ok(RowsUsed { schema: on.schema.clone(), columns, tables: rows.tables })
             }
             LogicalPlan::Aggregate(aggregate) => self.per_person(aggregate),
@@ -117,7 +119,11 @@ impl UsageWalk<'_> {
                 }
                 Ok(rows)
             }
-            LogicalPlan::Limit(limit) => self.rows(&limit.input),
+            LogicalPlan::Limit(limit) => {
+                let mut rows = self.rows(&limit.input)?;
+                rows.columns.iter_mut().for_each(|column| column.is_made = true);
+                Ok(rows)
+            }
             LogicalPlan::Values(values) => Ok(constants(&values.schema)),
             LogicalPlan::EmptyRelation(empty) => Ok(constants(&empty.schema)),
             LogicalPlan::Subquery(subquery) => self.rows(&subquery.subquery),
@@ -146,13 +152,13 @@ impl UsageWalk<'_> {
                 .collect(),
             reads_private: private.is_some(),
             reads_public: private.is_none(),
-            reads_written: false,
+            ..Lineage::default()
         };
         let columns = schema.fields().iter().map(|field| lineage(field.name())).collect();
         let tables = private.map(|table| table.name.clone()).into_iter().collect();
-        let rows = RowsUsed { schema, columns, tables };
+        let mut rows = RowsUsed { schema, columns, tables };
         for filter in &scan.filters {
-            self.condition(filter, &rows)?;
+            self.row_condition(filter, &mut rows, false)?;
         }
         Ok(rows)
     }
@@ -241,8 +247,22 @@ impl UsageWalk<'_> {
         if let Some((one, other)) = equated(condition).filter(|_| stands_on_join) {
             return self.joined(one, other, rows);
         }
+        // A comparison in a condition on rows finds these rows, and no others.
+        let compared = self.compared.clone();
         let lineage = self.condition(condition, rows)?;
+        self.compared = compared;
         self.found_by(&lineage, rows);
+        let columns = condition.column_refs();
+        let decides = |at: usize, rows: &RowsUsed| {
+            columns.iter().any(|column| rows.schema.maybe_index_of_column(column) == Some(at))
+        };
+        let all = has_subquery(condition);
+        for at in 0..rows.columns.len() {
+            let is_made = all || decides(at, rows);
+            if let Some(column) = rows.columns.get_mut(at) {
+                column.is_made |= is_made;
+            }
+        }
         Ok(lineage)
     }
 
@@ -259,19 +279,23 @@ impl UsageWalk<'_> {
         let is_of_tables =
             |side: &Lineage| side.reads_private || side.reads_public && !side.reads_written;
         let are_of_tables = sides.iter().all(is_of_tables);
-        let (Some(one), Some(other), true) = (column(one), column(other), are_of_tables) else {
+        // Where the query decided which values are left to be joined, the join decides, too.
+        let is_joined_only = both.columns.iter().any(|column| self.join_only.contains(column));
+        let joins = are_of_tables && !(both.is_made && is_joined_only);
+        let kind = match (column(one), column(other), joins) {
+            (Some(_), Some(_), true) => UseKind::Join,
             // An equality with a value that the query writes, or of something computed, is a
             // condition.
-            self.uses.used(&both, UseKind::Condition, &text);
-            self.found_by(&both, rows);
-            return Ok(both);
+            (Some(_) | None, Some(_) | None, _) => UseKind::Condition,
         };
-        self.uses.used(&both, UseKind::Join, &text);
+        self.uses.used(&both, kind, &text);
         self.found_by(&both, rows);
-        // What equals a column is that column.
         for equal in [one, other] {
-            let at = rows.schema.maybe_index_of_column(equal);
-            if let Some(lineage) = at.and_then(|at| rows.columns.get_mut(at)) {
+            let at = column(equal).and_then(|column| rows.schema.maybe_index_of_column(column));
+            let Some(lineage) = at.and_then(|at| rows.columns.get_mut(at)) else { continue };
+            lineage.is_made |= both.is_made || kind == UseKind::Condition;
+            // What equals a column is that column.
+            if kind == UseKind::Join {
                 lineage.columns.extend(both.columns.iter().cloned());
             }
         }
@@ -281,8 +305,7 @@ impl UsageWalk<'_> {
     /// Rows of public tables, or of the query itself, that a condition finds by private values:
     /// their columns are computed from these values, unless these may do nothing but join.
     fn found_by(&self, condition: &Lineage, rows: &mut RowsUsed) {
-        let is_mixed = condition.reads_public || condition.reads_written;
-        if !is_mixed || condition.columns.is_empty() {
+        if !condition.is_mixed() || condition.columns.is_empty() {
             return;
         }
         let finds: Vec<&TableColumn> =
@@ -291,6 +314,20 @@ impl UsageWalk<'_> {
             lineage.columns.extend(finds.iter().copied().cloned());
         }
     }
+}
+
+/// True if an expression asks rows of its own.
+fn has_subquery(expr: &Expr) -> bool {
+    let is_one = |expr: &Expr| {
+        Ok(matches!(
+            expr,
+            Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+                | Expr::ScalarSubquery(_)
+        ))
+    };
+    expr.exists(is_one).unwrap_or(true)
 }
 
 /// The two sides of an equality.

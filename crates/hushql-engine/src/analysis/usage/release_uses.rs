@@ -18,6 +18,7 @@ use super::usage_walk::{RowsUsed, UsageWalk};
 use crate::analysis::below::only_public;
 use crate::analysis::call::read_calls::bare_clause_of;
 use crate::analysis::expr::aggregate_call::CallOf;
+use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
 use crate::analysis::outcome::Analysis;
 use crate::analysis::private_aggregate::PrivateAggregate;
@@ -58,7 +59,9 @@ pub(crate) fn uses_of_rows(
     let rows = walk.rows(plan)?;
     for (column, lineage) in rows.schema.columns().iter().zip(&rows.columns) {
         walk.uses.used(lineage, UseKind::Choice, &column.name);
+        walk.shown.push((lineage.clone(), UseKind::Choice, column.name.clone()));
     }
+    walk.end_release();
     let text = "a synthetic table".to_owned();
     let call = CallUse { name: "synthetic".to_owned(), mechanism: None, tables: rows.tables, text };
     walk.uses.calls.push(call);
@@ -81,7 +84,7 @@ pub(crate) fn uses_as_written(
     for aggregate in outermost {
         let rows = walk.rows(&aggregate.input)?;
         for key in &aggregate.group_expr {
-            walk.key(key, &rows)?;
+            walk.shown_key(key, &rows)?;
         }
         for call in &aggregate.aggr_expr {
             let function = CallOf::function(call).ok_or_else(lost)?;
@@ -91,6 +94,7 @@ pub(crate) fn uses_as_written(
             };
             walk.release(call, &clause, false, &rows)?;
         }
+        walk.end_release();
     }
     Ok(walk.uses)
 }
@@ -118,10 +122,11 @@ impl UsageWalk<'_> {
         if let Some(Finding::Histogram { .. }) = first.clause.finding {
             let lineage = self.values(&aggregate.group_expr, &rows)?;
             self.uses.used(&lineage, UseKind::Bounds, &first.clause.text);
+            self.compared.clear();
             return Ok(());
         }
         for key in &aggregate.group_expr {
-            self.key(key, &rows)?;
+            self.shown_key(key, &rows)?;
         }
         if aggregate.aggr_expr.is_empty() {
             // Keys that are shown alone are selected by a count.
@@ -130,6 +135,14 @@ impl UsageWalk<'_> {
         for (call, measure) in aggregate.aggr_expr.iter().zip(part.measures()) {
             self.release(call, &measure.clause, part.plain.is_some(), &rows)?;
         }
+        self.end_release();
+        Ok(())
+    }
+
+    /// A key that comes out.
+    fn shown_key(&mut self, key: &Expr, rows: &RowsUsed) -> Result<(), NotAnalyzed> {
+        let lineage = self.key(key, rows)?;
+        self.shown.push((lineage, UseKind::Key, readable(key)));
         Ok(())
     }
 
@@ -154,10 +167,25 @@ impl UsageWalk<'_> {
                 (usize::from(shows_a_value(aggregate.function)), aggregate.distinct)
             }
         };
-        for (at, argument) in call.params.args.iter().enumerate() {
-            let lineage = self.value(argument, rows)?;
+        let arguments = match &clause.operand {
+            // The targets of a choice are not counted.
+            Operand::Selection(selection) => {
+                let (targets, scored) =
+                    call.params.args.split_at(chosen.min(call.params.args.len()));
+                let mut all = self.arguments("", targets, rows)?;
+                let score = selection.score.function.to_string();
+                all.extend(self.arguments(&score, scored, rows)?);
+                all
+            }
+            Operand::Aggregate(aggregate) => {
+                self.arguments(&aggregate.function.to_string(), &call.params.args, rows)?
+            }
+            Operand::Response => self.arguments("", &call.params.args, rows)?,
+        };
+        for (at, lineage) in arguments.into_iter().enumerate() {
             if at < chosen {
                 self.uses.used(&lineage, UseKind::Choice, text);
+                self.shown.push((lineage.clone(), UseKind::Choice, text.to_owned()));
             } else {
                 self.uses.used(&lineage, UseKind::Argument, text);
             }

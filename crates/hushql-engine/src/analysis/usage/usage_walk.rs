@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use datafusion::common::{Column, DFSchemaRef};
 
-use super::column_uses::{Lineage, TableColumn, Uses};
+use super::column_uses::{Lineage, TableColumn, UseKind, Uses};
 use crate::catalog::Catalog;
 
 /// Rows over which expressions are evaluated: where the values of their columns come from, and the
@@ -36,11 +36,38 @@ pub(super) struct UsageWalk<'a> {
     pub(super) asked: BTreeSet<String>,
     /// Columns that join rows and do nothing else: what they join is not computed from them.
     pub(super) join_only: BTreeSet<TableColumn>,
+    /// The private columns that expressions of the present release compare with public values, or
+    /// with values that the query writes.
+    pub(super) compared: BTreeSet<TableColumn>,
+    /// What the present release shows, and how.
+    pub(super) shown: Vec<(Lineage, UseKind, String)>,
 }
 
 impl<'a> UsageWalk<'a> {
     pub(super) fn new(catalog: &'a Catalog, join_only: BTreeSet<TableColumn>) -> Self {
         let (uses, around, asked) = (Uses::default(), Vec::new(), BTreeSet::new());
-        Self { catalog, uses, around, asked, join_only }
+        let (compared, shown) = (BTreeSet::new(), Vec::new());
+        Self { catalog, uses, around, asked, join_only, compared, shown }
+    }
+
+    /// Records that an expression compares values with others, if some of both kinds are there.
+    pub(super) fn compares(&mut self, lineage: &Lineage) {
+        if lineage.is_mixed() {
+            self.compared.extend(lineage.columns.iter().cloned());
+        }
+    }
+
+    /// Ends a release. What it shows of public rows, or of rows that the query writes, tells the
+    /// private values with which its expressions compare such rows, as a condition on the rows
+    /// would.
+    pub(super) fn end_release(&mut self) {
+        let compared = std::mem::take(&mut self.compared);
+        let columns = compared.difference(&self.join_only).cloned().collect();
+        let compared = Lineage { columns, ..Lineage::default() };
+        for (lineage, kind, text) in std::mem::take(&mut self.shown) {
+            if lineage.is_mixed() {
+                self.uses.used(&compared, kind, &text);
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::analyze::Analyzed;
 use super::declared::{CalledTemplate, DeclaredState};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Measure};
 use crate::catalog::{Catalog, Replay, Source, Table, TableRules};
 use crate::dialect::ColumnName;
 use crate::engine::range::Proposal;
@@ -103,6 +103,14 @@ impl Planned {
         let parts = self.release.analysis().parts().iter().flat_map(|part| part.public());
         let named = parts.chain(&self.looked_up).filter_map(|name| self.catalog().table(name));
         self.remaining_tables().chain(named)
+    }
+
+    /// The tables of people whose presence is public, of which the query shows exact numbers.
+    pub(super) fn shown_exactly(&self) -> impl Iterator<Item = &Table> {
+        let parts = self.release.analysis().parts().iter();
+        let exact = parts.filter(|part| part.measures().iter().any(Measure::is_exact));
+        let names = exact.flat_map(|part| part.subject().tables());
+        names.filter_map(|name| self.catalog().table(name))
     }
 
     /// All tables that the query reads, directly, through views, and in its clauses.

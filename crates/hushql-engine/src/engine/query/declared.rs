@@ -57,6 +57,7 @@ impl CalledTemplate {
             (Error::Budget(error), true) if error.budget().is_some() => {
                 VaultError::OverTemplate { template: name.clone() }.into()
             }
+            (Error::Budget(error), _) => Error::Budget(error.of_template(name)),
             (
                 Error::Refused(_) | Error::Bind(_) | Error::Catalog { .. } | Error::Syntax { .. },
                 true,
@@ -75,14 +76,9 @@ impl CalledTemplate {
             (error @ (Error::Bind(_) | Error::Catalog { .. } | Error::Syntax { .. }), false) => {
                 Error::catalog(format!("{}: {error}", invalid()))
             }
-            (
-                error @ (Error::Budget(_)
-                | Error::Ledger(_)
-                | Error::Execution
-                | Error::LogIn
-                | Error::Internal),
-                _,
-            ) => error,
+            (error @ (Error::Ledger(_) | Error::Execution | Error::LogIn | Error::Internal), _) => {
+                error
+            }
         }
     }
 }

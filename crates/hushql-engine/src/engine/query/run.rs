@@ -58,7 +58,8 @@ pub(crate) struct RunningRows {
     pub(crate) errors: Vec<Option<ArrayRef>>,
 }
 
-/// The tables that a query reads as public ones.
+/// The tables that a query reads as public ones, and those of which it shows public columns as they
+/// are.
 pub(crate) struct ReadAsPublic {
     tables: Vec<Table>,
     declared: CatalogVersion,
@@ -73,7 +74,12 @@ impl Paid {
         let planned = self.planned();
         ReadAsPublic {
             // Release tables were public when they were drawn, and stay public.
-            tables: planned.public_tables().filter(|table| !is_released(table)).cloned().collect(),
+            tables: planned
+                .public_tables()
+                .chain(planned.shown_exactly())
+                .filter(|table| !is_released(table))
+                .cloned()
+                .collect(),
             declared: planned.catalog().version(),
             is_charged: self.is_charged(),
             template: planned.template().cloned(),
@@ -225,7 +231,7 @@ impl Session {
         }
         let is_same = |table: &Table| {
             let now = now.table(&table.name);
-            now.is_some_and(|now| now.is_public() && now.source == table.source)
+            now.is_some_and(|now| now.privacy == table.privacy && now.source == table.source)
         };
         let charged = if *is_charged { "; what was charged stays charged" } else { "" };
         match tables.iter().find(|table| !is_same(table)) {

@@ -34,7 +34,8 @@ use crate::exec::source::OpenFiles;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::templates::{
-    AssignedValue, assigned, outside, sample_call, short_signature, templates_only, trials,
+    AssignedValue, CallLiterals, assigned, outside, sample_call, short_signature, templates_only,
+    trials,
 };
 use crate::views;
 
@@ -95,36 +96,53 @@ impl Session {
         Ok((query, DeclaredState { template: called(is_hidden), ..hidden }))
     }
 
-    /// The error of a call whose template is hidden from the caller: if the template is answered
-    /// with other values, this call is at fault, and not a declaration.
-    pub(super) fn around_the_call(
+    /// The error of a call as its caller may see it: if the template is answered with other values,
+    /// this call is at fault, and not a declaration.
+    pub(super) fn told_of_call(
         &self,
         error: Error,
         declared: &DeclaredState,
         state: &SessionState,
     ) -> Error {
-        let Some(called) = declared.template.as_ref().filter(|called| called.is_hidden) else {
-            return error;
+        let Some(called) = &declared.template else { return error };
+        let template = match &error {
+            Error::Refused(_) | Error::Bind(_) | Error::Catalog { .. } | Error::Syntax { .. } => {
+                declared.catalog.template(&called.name)
+            }
+            Error::Budget(_)
+            | Error::Ledger(_)
+            | Error::Execution
+            | Error::LogIn
+            | Error::Internal => None,
         };
-        let Error::Refused(_) = &error else { return error };
-        let Some(template) = declared.catalog.template(&called.name) else { return error };
+        let Some(template) = template else { return called.told(error) };
         let Ok((planned, ..)) = self.tried(template, &declared.catalog, false, state) else {
-            return error;
+            return called.told(error);
         };
-        let schema = columns_of_plan(planned.release().analysis().public_plan());
-        let columns: Vec<&str> =
-            schema.fields().iter().map(|field| field.name().as_str()).collect();
-        Refusal::new(
-            Reason::Clause,
-            &called.name,
-            format!(
-                "{} is not answered with these values, or with what stands around its columns {}; nothing was charged",
-                called.name,
-                columns.join(", ")
-            ),
-            sample_call(template),
-        )
-        .into()
+        let name = &called.name;
+        match error {
+            Error::Refused(refusal) if !called.is_hidden => Refusal::new(
+                refusal.reason(),
+                refusal.clause(),
+                format!(
+                    "{name} is not answered with these values, or with what stands around it; nothing was charged: {}",
+                    refusal.message()
+                ),
+                sample_call(template),
+            )
+            .into(),
+            error if !called.is_hidden => error,
+            _ => {
+                let schema = columns_of_plan(planned.release().analysis().public_plan());
+                let columns: Vec<&str> =
+                    schema.fields().iter().map(|field| field.name().as_str()).collect();
+                let message = format!(
+                    "{name} is not answered with these values, or with what stands around its columns {}; nothing was charged",
+                    columns.join(", ")
+                );
+                Refusal::new(Reason::Clause, name, message, sample_call(template)).into()
+            }
+        }
     }
 
     /// Refuses a value that the column of a public table does not have.
@@ -295,20 +313,17 @@ impl Session {
         };
         let call = outer.template.clone().ok_or(Error::Internal)?;
         let mut first = None;
-        let size = &self.inner.resources.statement;
         let listed = self.with_listed_domains(template, catalog, state)?;
-        for literals in trials(&listed).into_iter().take(if all { usize::MAX } else { 1 }) {
-            let body = parse_template(&template.body, size, &literals)?;
-            not_the_ledger(&body, catalog)?;
-            named_columns(&body)?;
-            if !template.parameters.is_empty() {
-                costs_what_is_written(&body)?;
-            }
-            let query = with_body(&outer, &call, body).ok_or(Error::Internal)?;
-            let open = self.inner.open_files();
-            let rules = Arc::default();
-            let declared = DeclaredState { catalog: catalog.clone(), open, template: None, rules };
-            let planned = self.planned_over(query, declared, state)?;
+        for trial in trials(&listed).into_iter().take(if all { usize::MAX } else { 1 }) {
+            let planned = match self.one_of(template, &trial.calls, (&outer, &call), catalog, state)
+            {
+                Err(Error::Refused(why))
+                    if trial.may_be_excluded && why.reason() == Reason::BadValue =>
+                {
+                    continue;
+                }
+                planned => planned?,
+            };
             if first.is_none() {
                 let due = self.asked(planned, Vec::new())?;
                 let over = match self.quote(&due) {
@@ -321,6 +336,38 @@ impl Session {
             }
         }
         first.ok_or(Error::Internal)
+    }
+
+    /// Plans the first of some calls whose values do not exclude one another.
+    fn one_of(
+        &self,
+        template: &Template,
+        calls: &[CallLiterals],
+        (outer, call): (&QueryStatement, &TemplateCall),
+        catalog: &VisibleCatalog,
+        state: &SessionState,
+    ) -> Result<Planned, Error> {
+        let mut refused = None;
+        for literals in calls {
+            let body = parse_template(&template.body, &self.inner.resources.statement, literals)?;
+            not_the_ledger(&body, catalog)?;
+            named_columns(&body)?;
+            if !template.parameters.is_empty() {
+                costs_what_is_written(&body)?;
+            }
+            let query = with_body(outer, call, body).ok_or(Error::Internal)?;
+            let open = self.inner.open_files();
+            let rules = Arc::default();
+            let declared = DeclaredState { catalog: catalog.clone(), open, template: None, rules };
+            match self.planned_over(query, declared, state) {
+                Ok(planned) => return Ok(planned),
+                Err(Error::Refused(why)) if why.reason() == Reason::BadValue => {
+                    refused.get_or_insert(Error::Refused(why));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused.unwrap_or(Error::Internal))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Keeps joins and windows within the limits of their statement.
 //!
 //! In: a plan with joins and windows. Out: the same plan, with an operator above each join that
-//! ends the join at the statement's deadline and prevents nested-loop joins from writing files.
+//! ends the join at the statement's deadline, lets others run, and prevents nested-loop joins from
+//! writing files.
 //! Above windows, the same operator divides the rows into batches, because a window may emit all
 //! rows at once.
 //!
 //! A join can make many rows from few without asking its inputs for more. Meanwhile the operators
-//! above and below it cannot end the query. When a nested-loop join runs out of memory and may
-//! write files, DataFusion restarts it and processes its left rows in pieces, separately in each
-//! partition. Each partition then knows only its own matches, and outer, semi and anti joins emit
-//! one left row several times. The number of copies would depend on the number of other rows.
+//! above and below it cannot end the query, and whoever waits for it cannot cancel it. When a
+//! nested-loop join runs out of memory and may write files, DataFusion restarts it and processes
+//! its left rows in pieces, separately in each partition. Each partition then knows only its own
+//! matches, and outer, semi and anti joins emit one left row several times. The number of copies
+//! would depend on the number of other rows.
 //!
 //! ```text
 //! NestedLoopJoinExec: Left, t.x < u.y     →     LimitedJoinExec
@@ -30,6 +32,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SplitMetrics};
@@ -185,7 +188,9 @@ impl ExecutionPlan for LimitedJoinExec {
             true => resources_err!("the time is over"),
             false => rows,
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), in_time)))
+        // Inputs yield for each of their batches, and a join of few batches never asks for another.
+        // Without this, nobody could cancel it.
+        Ok(make_cooperative(Box::pin(RecordBatchStreamAdapter::new(self.schema(), in_time))))
     }
 }
 

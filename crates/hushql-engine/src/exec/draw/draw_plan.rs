@@ -43,6 +43,7 @@ pub(super) fn noise(mechanism: &Mechanism, rng: &mut QueryRng) -> Result<i128, D
     Ok(match mechanism {
         Mechanism::Laplace(mechanism) => mechanism.draw(rng),
         Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
+        Mechanism::Exact => 0,
         Mechanism::Exponential(_)
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)

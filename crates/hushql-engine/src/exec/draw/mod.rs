@@ -524,7 +524,13 @@ fn mean(
 ) -> Result<(ArrayRef, ArrayRef), DrawError> {
     let mut noisy = Vec::with_capacity(above.len());
     for (a, b) in above.iter().zip(below) {
-        noisy.push((draw_plan.perturb(*a, rng)?, draw_plan.perturb(*b, rng)?));
+        let noisy_above = draw_plan.perturb(*a, rng)?;
+        // If the number of rows is public, so is the total of both parts: one of them is drawn.
+        let noisy_below = match draw_plan.measure.knows_rows() {
+            true => a.saturating_add(*b).saturating_sub(noisy_above),
+            false => draw_plan.perturb(*b, rng)?,
+        };
+        noisy.push((noisy_above, noisy_below));
     }
     Ok(means(&draw_plan.measure, noisy.into_iter(), 1.0))
 }

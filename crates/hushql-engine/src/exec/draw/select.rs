@@ -64,7 +64,8 @@ pub(crate) fn choose(
             | Mechanism::Generalized(_)
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
-            | Mechanism::ChosenBound(_) => Err(failed().into()),
+            | Mechanism::ChosenBound(_)
+            | Mechanism::Exact => Err(failed().into()),
         };
     }
     (0..keys.outer().len())
@@ -370,7 +371,8 @@ fn among(
                 | Mechanism::Gaussian(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::NoisyKeys(_)
-                | Mechanism::ChosenBound(_),
+                | Mechanism::ChosenBound(_)
+                | Mechanism::Exact,
                 _,
             ) => {
                 return Err(failed().into());

@@ -225,6 +225,18 @@ impl CsvFormat {
 
     /// Whether each quotation of a record begins and ends a cell, as RFC 4180 has it.
     pub(super) fn is_strict(&self, record: &[u8]) -> bool {
+        self.are_whole(record, false)
+    }
+
+    /// Whether a cell goes on behind its quotation, as `"a \"b\" c"` does where a backslash is no
+    /// escape. Such a cell is read, and is not what its writer meant.
+    pub(super) fn goes_on_behind_quotes(&self, record: &[u8]) -> bool {
+        self.quote.is_some_and(|quote| record.contains(&quote)) && !self.are_whole(record, true)
+    }
+
+    /// Whether each quotation of a record ends its cell; `within`: marks within other cells are
+    /// text.
+    fn are_whole(&self, record: &[u8], within: bool) -> bool {
         /// The place in a cell.
         enum CellPlace {
             Beginning,
@@ -240,7 +252,7 @@ impl CsvFormat {
             place = match place {
                 CellPlace::Beginning if is_quote => CellPlace::Quoted,
                 CellPlace::Beginning | CellPlace::Plain if ends_cell => CellPlace::Beginning,
-                CellPlace::Plain if is_quote => return false,
+                CellPlace::Plain if is_quote && !within => return false,
                 CellPlace::Beginning | CellPlace::Plain => CellPlace::Plain,
                 CellPlace::Quoted if Some(*byte) == self.escape => CellPlace::Escaped,
                 CellPlace::Quoted if is_quote => CellPlace::BehindQuote,

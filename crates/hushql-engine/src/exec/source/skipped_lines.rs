@@ -42,6 +42,8 @@ pub(crate) struct Unread {
     cells: usize,
     /// Lines with an open quotation mark.
     open: Skipped,
+    /// Lines with a cell that goes on behind its quotation.
+    behind_quotes: Skipped,
     /// Lines that are no JSON object.
     no_object: Skipped,
     /// Lines with a cell that is not UTF-8.
@@ -158,8 +160,12 @@ impl Unread {
                 while let Some(line) = lines.next()? {
                     let is_text = std::str::from_utf8(line).is_ok();
                     let is_closed = format.read_cells(line, &mut record);
+                    let goes_on = is_closed && format.goes_on_behind_quotes(line);
                     let number = lines.first_line();
                     self.add_lines(number, lines.lines_of_record(), file);
+                    if goes_on {
+                        self.behind_quotes.add(number, file);
+                    }
                     if !is_closed {
                         self.open.add(number, file);
                     } else if record.len() != self.width {
@@ -200,6 +206,15 @@ impl Unread {
     /// [`Error::Catalog`] with the first line or cell that cannot be read.
     pub(crate) fn refuse_unreadable(&self, table: &str, unit: &Unit) -> Result<(), Error> {
         let skipped = self.open.lines + self.ragged.lines + self.no_object.lines;
+        // What a person says must not decide whether their line is a row, where everyone may know
+        // that it is one.
+        if unit.present().is_some() && skipped + self.not_utf8.lines > 0 {
+            return Err(Error::catalog(format!(
+                "PRESENCE PUBLIC needs every line of {table} to be a row, so that what people say changes no number of rows: mend the files, or write SET PRIVACY UNIT ({}) UNIQUE{}",
+                unit.columns().first().map_or_else(String::new, |column| quoted(column)),
+                self.text(table)
+            )));
+        }
         let is_empty = self.columns.iter().all(|(_, _, counts, _)| counts.valid == 0);
         let no_rows = skipped > 0 && is_empty;
         let unread = self.columns.iter().find(|(name, _, counts, _)| {
@@ -220,7 +235,7 @@ impl Unread {
 
     /// The message for the owner; empty if everything is read.
     pub(crate) fn text(&self, table: &str) -> String {
-        let Self { ragged, open, no_object, not_utf8, .. } = self;
+        let Self { ragged, open, behind_quotes, no_object, not_utf8, .. } = self;
         let are = |n: u64| match n {
             1 => "1 line".to_owned(),
             n => format!("{} lines", grouped(n)),
@@ -255,6 +270,14 @@ impl Unread {
                 are(open.lines),
                 nobody(open.lines),
                 open.first
+            ));
+        }
+        if behind_quotes.lines > 0 {
+            text.push_str(&format!(
+                "; {} of {table} {} text behind a quotation mark that ends a cell, which is read with it: the first is {}. OPTIONS ('escape' '\\') reads a mark behind a backslash as text, as Spark writes it",
+                are(behind_quotes.lines),
+                if behind_quotes.lines == 1 { "has" } else { "have" },
+                behind_quotes.first
             ));
         }
         if no_object.lines > 0 {

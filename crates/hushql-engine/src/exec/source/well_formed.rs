@@ -110,9 +110,11 @@ impl RowSign {
         match unit {
             None => Self::Fits((0..schema.fields().len()).collect()),
             Some(Unit::Row) => Self::LeadsTo(Vec::new()),
-            Some(Unit::Column { column: person, .. } | Unit::Month { person, .. }) => {
-                Self::LeadsTo(place(person).into_iter().collect())
-            }
+            Some(
+                Unit::Column { column: person, .. }
+                | Unit::Month { person, .. }
+                | Unit::Present { column: person, .. },
+            ) => Self::LeadsTo(place(person).into_iter().collect()),
             Some(Unit::Via(link)) => Self::LeadsTo(link.columns.iter().filter_map(place).collect()),
         }
     }

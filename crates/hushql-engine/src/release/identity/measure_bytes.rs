@@ -30,6 +30,7 @@ pub(super) fn of_measure(
         limits,
         release_kind,
         ladder,
+        replaced,
     } = measure;
     let mut all = EncodedFields::of("measure");
     // Randomized response answers for the entries of a roster; any other choice answers for its
@@ -41,6 +42,10 @@ pub(super) fn of_measure(
     all.debug(grid);
     all.debug(&(lo, hi));
     all.debug(limits);
+    // Keys of earlier vaults stay as they are.
+    if let Some(replaced) = replaced {
+        all.debug(replaced);
+    }
     // It does not matter which of the measures chooses the bound: all measures that share it are
     // recognised together.
     all.debug(&ladder.as_ref().map(|ladder| Ladder { follows: None, ..ladder.clone() }));

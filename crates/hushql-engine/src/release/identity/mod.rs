@@ -165,6 +165,10 @@ fn vectors(release: &Release, at: usize, part: &PrivateAggregate) -> Vec<Vec<usi
     let mut under_one_bound: BTreeMap<usize, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for measure in 0..part.measures().len() {
+        // What is exact is never kept: it is computed each time, and costs nothing.
+        if part.measures()[measure].is_exact() {
+            continue;
+        }
         let one = release.mechanisms(at).get(measure);
         if let Some(leader) =
             part.measures()[measure].ladder.as_ref().map(|ladder| ladder.follows.unwrap_or(measure))

@@ -77,7 +77,7 @@ impl CostCap {
         }
         match left.pays(asked) {
             true => Ok(()),
-            false => Err(VaultError::OverCap { asked, most, left, a_day }.into()),
+            false => Err(VaultError::OverCap { asked, most, left, a_day, template: None }.into()),
         }
     }
 }

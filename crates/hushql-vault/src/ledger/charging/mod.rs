@@ -7,5 +7,6 @@ pub(crate) mod cell_charges;
 pub(crate) mod charge;
 pub(crate) mod month_accounts;
 pub(crate) mod moves;
+pub(crate) mod presence_accounts;
 pub(crate) mod queue;
 pub(crate) mod slice_shares;

@@ -274,7 +274,7 @@ fn shares_of_a_long_ledger_are_read_from_its_checkpoint() {
     let seen = |reader: &str| {
         let states = vault.budgets_for(reader).unwrap();
         let days = vault.spent_by_day(&states, reader).unwrap();
-        let lately = vault.spent_lately(&states, reader, 7).unwrap()[0];
+        let lately = vault.spent_lately(&states, reader, 7).unwrap()[0].all;
         (days.iter().map(|day| day.analyst.clone()).collect::<Vec<_>>(), lately)
     };
     assert_eq!(seen("lab"), (vec!["lab".to_owned()], spend(200, 0)));

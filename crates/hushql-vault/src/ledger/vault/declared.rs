@@ -18,11 +18,12 @@ use std::sync::PoisonError;
 use hushql_privacy::privacy::{Cost, Spend};
 
 use crate::catalog::{
-    Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, Table, TableRules, alter,
+    Budget, Catalog, CatalogError, PerQuery, PrivacyFloor, Slice, SpentUnit, Table, TableRules,
+    alter,
 };
 use crate::catalog::{grants, numbers, store};
 use crate::ledger::charging::carried::Elsewhere;
-use crate::ledger::charging::{carried, charge, month_accounts, moves};
+use crate::ledger::charging::{carried, charge, month_accounts, moves, presence_accounts};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::ledger::records::roles::{self, Role};
@@ -170,8 +171,9 @@ impl Vault {
         self.set_spent_of(table, by, least, together, None)
     }
 
-    /// As [`Vault::set_spent`]. If `months` names the columns of a person and of a date, the amount
-    /// was spent on months of people, and later charges on the table's name are for these units.
+    /// As [`Vault::set_spent`]. If `unit` says so, the amount was spent on months of people, or on
+    /// what people say whose presence is public; later charges on the table's name are for these
+    /// units.
     ///
     /// # Errors
     /// As [`Vault::set_spent`]; [`CatalogError::Declaration`] if the name was charged for other
@@ -182,7 +184,7 @@ impl Vault {
         by: Option<&str>,
         least: impl Into<Elsewhere>,
         together: &[String],
-        months: Option<(&str, &str)>,
+        unit: Option<&SpentUnit>,
     ) -> Result<Cost, VaultError> {
         let least = least.into();
         let names = match together {
@@ -194,8 +196,12 @@ impl Vault {
         let words = format!("spent on {table}{of}: at least {}{names}", least.cost);
         self.declare_as(vec![words], |connection, witness| {
             witness.advance(connection)?;
-            if let Some((person, date)) = months {
-                month_accounts::count(connection, witness, table, (person, date))?;
+            match unit {
+                None => {}
+                Some(SpentUnit::Months { person, date }) => {
+                    month_accounts::count(connection, witness, table, (person, date))?;
+                }
+                Some(SpentUnit::Present) => presence_accounts::count(connection, witness, table)?,
             }
             carried::raise(connection, witness, (table, by), together, least)
         })

@@ -45,7 +45,7 @@ use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
 use crate::ledger::charging::slice_shares::SliceState;
-use crate::ledger::charging::{cell_charges, month_accounts};
+use crate::ledger::charging::{cell_charges, month_accounts, presence_accounts};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::cached_read::CachedRead;
 use crate::ledger::file::handle::{Handle, in_snapshot};
@@ -422,6 +422,7 @@ impl Vault {
             let cells = cell_charges::decided(&catalog, grown);
             let value = work(connection, witness)?;
             month_accounts::keep(connection, witness)?;
+            presence_accounts::keep(connection, witness)?;
             cell_charges::begin_anew(connection, witness, &cells, grown)?;
             let after = describe::texts(&store::load(connection)?);
             words.extend(describe::changes(&before, &after));

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hushql_privacy::privacy::{Spend, Tally};
 
-use crate::catalog::{Catalog, SliceOf};
+use crate::catalog::{Catalog, Cell, SliceOf, Touched};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::LedgerEntry;
@@ -36,6 +36,49 @@ pub struct Spent {
     pub spend: Spend,
     /// The number of charges.
     pub charges: i64,
+}
+
+/// The amount that was lately spent of a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpentLately {
+    /// By charges that count for everyone.
+    pub all: Spend,
+    /// By charges to a cell alone, for each cell that had some.
+    pub cells: BTreeMap<Cell, Spend>,
+}
+
+/// Sums of charges: those to all cells, and those to single ones, by the beginning of the cells.
+#[derive(Default)]
+struct ByBeginning {
+    all: Option<Spend>,
+    cells: BTreeMap<i64, BTreeMap<Cell, Spend>>,
+}
+
+impl ByBeginning {
+    fn add(&mut self, touched: Option<&Touched>, spend: Spend) -> Result<(), Fault> {
+        let Some(touched) = touched else {
+            self.all = Some(self.all.map_or(Ok(spend), |all| all.plus(spend))?);
+            return Ok(());
+        };
+        let sums = self.cells.entry(touched.since).or_default();
+        for cell in &touched.cells {
+            let sum = sums.get(cell).map_or(Ok(spend), |sum| sum.plus(spend))?;
+            sums.insert(cell.clone(), sum);
+        }
+        Ok(())
+    }
+
+    /// The sums under the cells that began there.
+    fn at(mut self, since: Option<i64>, zero: Spend) -> Result<SpentLately, Fault> {
+        let cells = since.and_then(|since| self.cells.remove(&since)).unwrap_or_default();
+        let mut all = self.all.unwrap_or(zero);
+        for ended in self.cells.values() {
+            let most = |of: fn(&Spend) -> i64| ended.values().map(of).max().unwrap_or_default();
+            let (nano, atto_delta) = (most(|sum| sum.nano), most(|sum| sum.atto_delta));
+            all = all.plus(Spend { nano, atto_delta, ..zero })?;
+        }
+        Ok(SpentLately { all, cells })
+    }
 }
 
 /// A budget, the names of its people, and the analysts whose charges the reader sees.
@@ -124,7 +167,8 @@ impl Vault {
     }
 
     /// The amount spent of each of these budgets in the last days, as this reader sees it, in the
-    /// order of the budgets.
+    /// order of the budgets. Charges to cells that have ended count for all cells, as much as those
+    /// to the dearest of them.
     ///
     /// # Errors
     /// As [`Vault::spent_by_day`].
@@ -133,23 +177,26 @@ impl Vault {
         states: &[BudgetState],
         reader: &str,
         days: i64,
-    ) -> Result<Vec<Spend>, VaultError> {
+    ) -> Result<Vec<SpentLately>, VaultError> {
         let since = time::now()?.saturating_sub(days.saturating_mul(DAY));
-        let mut sums: BTreeMap<String, Spend> = BTreeMap::new();
+        let mut sums: BTreeMap<String, ByBeginning> = BTreeMap::new();
         let is_late = |entry: &LedgerEntry| entry.at > since;
         self.walk(states, reader, is_late, |account, entry, spend| {
             if is_late(entry) {
-                let zero = Spend { nano: 0, atto_delta: 0, ..spend };
-                let sum = sums.entry(account.state.budget.name.clone()).or_insert(zero);
-                *sum = sum.plus(spend)?;
+                let own = sums.entry(account.state.budget.name.clone()).or_default();
+                own.add(entry.cells.as_ref(), spend)?;
             }
             Ok(())
         })?;
-        let zero = |state: &BudgetState| Spend { nano: 0, atto_delta: 0, ..state.budget.limit };
+        let catalog = self.catalog()?;
         let of = |state: &BudgetState| {
-            sums.get(&state.budget.name).copied().unwrap_or_else(|| zero(state))
+            let cells = catalog.cells_of(catalog.unit_domain_of(&state.budget));
+            let sums = sums.remove(&state.budget.name).unwrap_or_default();
+            let zero = Spend { nano: 0, atto_delta: 0, ..state.budget.limit };
+            sums.at(cells.map(|cells| cells.since), zero)
         };
-        Ok(states.iter().map(of).collect())
+        let all: Result<Vec<_>, Fault> = states.iter().map(of).collect();
+        all.map_err(|fault| fault.at(self.path()))
     }
 
     /// Visits the entries that count for these budgets, newest page first. It stops at the first

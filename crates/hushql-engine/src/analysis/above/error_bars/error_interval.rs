@@ -289,6 +289,7 @@ fn called(
             let Span { lo, hi, numbers, .. } = both(first)?;
             Some(IntervalEnds::within(with(lo), with(hi), numbers))
         }
+        "clamp" if rest_is_exact => clamped(first, rest, both),
         "exp" | "cbrt" if rest.is_empty() => {
             let Span { lo, hi, numbers, .. } = both(first)?;
             Some(IntervalEnds::within(with(lo), with(hi), numbers))
@@ -345,6 +346,22 @@ fn called(
         }
         _ => None,
     }
+}
+
+/// A number between two bounds without noise, with both of its ends between them.
+fn clamped(
+    first: &Expr,
+    bounds: &[Expr],
+    both: &dyn Fn(&Expr) -> Option<Span>,
+) -> Option<IntervalEnds> {
+    let [low, high] = bounds else { return None };
+    let Span { lo, hi, numbers, .. } = both(first)?;
+    let (low, high) = (both(low)?.lo, both(high)?.hi);
+    let held = |end: Expr| {
+        let below = least(vec![end.clone(), high.clone()]);
+        where_known(std::slice::from_ref(&end), greatest(vec![below, low.clone()]))
+    };
+    Some(IntervalEnds::within(held(lo), held(hi), numbers))
 }
 
 /// The lower ends of some expressions, their upper ends, and how many numbers they depend on

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::logical_expr::builder::build_join_schema;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
@@ -13,10 +14,11 @@ use datafusion::logical_expr::{
 };
 
 use super::error_interval::{IntervalEnds, Reads, Span, as_float, ends};
-use crate::analysis::measure::ReleaseKind;
+use crate::analysis::measure::{Measure, ReleaseKind};
 use crate::analysis::outcome::{released_name, released_part};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
+use crate::dialect::Finding;
 
 /// The interval of a column of a carried plan.
 #[derive(Debug, Clone, Copy)]
@@ -92,10 +94,14 @@ impl<'a> Carrier<'a> {
         format!("{RESERVED}_{}_{}", self.purpose, self.columns.get())
     }
 
-    /// The interval of a subquery as a value.
+    /// The interval of a subquery as a value. A bound that was found is the scale of what is added
+    /// up under it, and no error counts what it cuts.
     fn value(&self, subquery: &Subquery, numbers: u64) -> Option<IntervalEnds> {
         if !subquery.outer_ref_columns.is_empty() {
             return None;
+        }
+        if self.is_found_bound(&subquery.subquery) {
+            return Some(IntervalEnds::Exact);
         }
         let carried = self.carry(&subquery.subquery, &[(0, numbers)])?;
         Some(match carried.known.first().copied().flatten()? {
@@ -110,6 +116,24 @@ impl<'a> Carrier<'a> {
                 IntervalEnds::within(end(lo)?, end(hi)?, numbers).hidden_if(may_be_hidden)
             }
         })
+    }
+
+    /// True if a value is computed from the histograms of found bounds alone.
+    fn is_found_bound(&self, plan: &LogicalPlan) -> bool {
+        let (mut scans, mut histograms) = (0_usize, 0_usize);
+        let walked = plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                let part = released_part(scan.table_name.table());
+                let part = part.and_then(|part| self.parts.get(part));
+                let finds = |measure: &Measure| {
+                    matches!(measure.clause.finding, Some(Finding::Histogram { .. }))
+                };
+                scans += 1;
+                histograms += usize::from(part.is_some_and(|own| own.measures().iter().all(finds)));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        walked.is_ok() && scans > 0 && scans == histograms
     }
 
     /// The plan with further columns for the ends of the wanted columns; `None` if no such plan can

@@ -206,7 +206,7 @@ fn proposed(found: ServerColumnType) -> Option<DataType> {
     match found {
         ServerColumnType::Readable(kind) => Some(kind.data_type()),
         ServerColumnType::Unconstrained => Some(DataType::Decimal128(18, 2)),
-        ServerColumnType::Unreadable => None,
+        ServerColumnType::Computed | ServerColumnType::Unreadable => None,
     }
 }
 
@@ -225,7 +225,9 @@ fn all(name: &str, found: &[ServerColumn]) -> Result<Vec<Column>, Error> {
                 let zone = column.shown.contains("with time zone").then(|| "UTC".to_owned());
                 Some(Column { zone, ..declared(&column.name, &kind.data_type()) })
             }
-            ServerColumnType::Unconstrained | ServerColumnType::Unreadable => None,
+            ServerColumnType::Unconstrained
+            | ServerColumnType::Computed
+            | ServerColumnType::Unreadable => None,
         })
         .collect();
     match columns {
@@ -240,6 +242,9 @@ fn declared(name: &str, data_type: &DataType) -> Column {
     Column { name, data_type, nullable: true, domain: None, zone: None }
 }
 
+/// Why a column that is generated when it is read, as in PostgreSQL 18, is not.
+const COMPUTED: &str = "the server computes it at each read, and may fail on the row of one person";
+
 /// Says which columns cannot be read, and what to write.
 fn unreadable(name: &str, found: &[ServerColumn]) -> Error {
     let of = |wanted: fn(ServerColumnType) -> bool| {
@@ -248,12 +253,16 @@ fn unreadable(name: &str, found: &[ServerColumn]) -> Error {
         columns.collect::<Vec<_>>().join(", ")
     };
     let numbers = of(|found| matches!(found, ServerColumnType::Unconstrained));
+    let computed = of(|found| matches!(found, ServerColumnType::Computed));
     let others = of(|found| matches!(found, ServerColumnType::Unreadable));
     let mut said = Vec::new();
     if !numbers.is_empty() {
         said.push(format!(
             "{numbers}: a number needs a precision of at most 38 digits and a scale, so write the digits that you want; values are rounded to them, and larger ones are NULL"
         ));
+    }
+    if !computed.is_empty() {
+        said.push(format!("{computed}: {COMPUTED}; leave the column out, or store it"));
     }
     if !others.is_empty() {
         said.push(format!(
@@ -289,14 +298,17 @@ fn given(written: Vec<Column>, found: &[ServerColumn]) -> Result<Vec<Column>, Er
         if column.found.read_as(field.data_type()).is_some() {
             continue;
         }
-        return Err(Error::catalog(match proposed(column.found) {
-            Some(proposed) => format!(
+        return Err(Error::catalog(match (column.found, proposed(column.found)) {
+            (ServerColumnType::Computed, _) => format!(
+                "the server's column {name} is not stored: {COMPUTED}; leave it out, or store it, as GENERATED ALWAYS AS (…) STORED"
+            ),
+            (_, Some(proposed)) => format!(
                 "the server's column {name} is {}, not {}: write {name} {}",
                 column.shown,
                 sql_type(field.data_type()),
                 sql_type(&proposed)
             ),
-            None => format!(
+            (_, None) => format!(
                 "the server's column {name} is {}, a type that HushQL does not have: leave it out, or read a view that converts it, as in CREATE VIEW … AS SELECT …, {name}::text",
                 column.shown
             ),
@@ -378,4 +390,33 @@ fn refused(table: &Table, trouble: Trouble) -> Error {
         Trouble::Failed => ("cannot be read from its server", "try again"),
     };
     refusal(table, what, write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A column that PostgreSQL 18 computes at each read is of a type that exists here.
+    #[test]
+    fn computed_columns_are_refused_for_what_they_are() {
+        let column = |name: &str, found| ServerColumn {
+            name: name.to_owned(),
+            found,
+            shown: "integer".to_owned(),
+        };
+        let found = [
+            column("id", ServerColumnType::Readable(WireEncoding::Int4)),
+            column("twice", ServerColumnType::Computed),
+        ];
+        let refused = all("t", &found).unwrap_err().to_string();
+        for words in ["(twice integer: the server computes it at each read", "t (id INT) STORED AS"]
+        {
+            assert!(refused.contains(words), "{refused}");
+        }
+        let refused = given(vec![declared("twice", &DataType::Int32)], &found);
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("column twice is not stored"), "{refused}");
+        assert!(!refused.contains("a type that HushQL does not have"), "{refused}");
+        assert_eq!(given(vec![declared("id", &DataType::Int32)], &found).unwrap().len(), 1);
+    }
 }

@@ -45,6 +45,8 @@ pub(super) enum ServerColumnType {
     Readable(WireEncoding),
     /// `numeric` without a precision.
     Unconstrained,
+    /// Computed by the server at each read, which may fail on one row.
+    Computed,
     Unreadable,
 }
 
@@ -102,7 +104,7 @@ impl ServerColumnType {
             (Self::Unconstrained, DataType::Decimal128(precision, scale)) => {
                 Some(WireEncoding::Numeric(*precision, *scale))
             }
-            (Self::Unconstrained | Self::Unreadable, _) => None,
+            (Self::Unconstrained | Self::Computed | Self::Unreadable, _) => None,
         }
     }
 }

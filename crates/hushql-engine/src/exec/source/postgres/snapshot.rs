@@ -227,11 +227,10 @@ impl Snapshot {
         for row in client.query(COLUMNS, &name).await? {
             let (oid, modifier): (u32, i32) = (row.try_get(1)?, row.try_get(2)?);
             let (name, shown) = (row.try_get(0)?, row.try_get(3)?);
-            // The computation could fail on one row.
             let is_computed: bool = row.try_get(4)?;
             let is_enum: bool = row.try_get(5)?;
             let found = match (is_computed, is_enum) {
-                (true, _) => ServerColumnType::Unreadable,
+                (true, _) => ServerColumnType::Computed,
                 (false, true) => ServerColumnType::Readable(WireEncoding::Enum),
                 (false, false) => found(oid, modifier),
             };
