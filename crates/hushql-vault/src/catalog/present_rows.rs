@@ -9,11 +9,11 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::CatalogError;
 use super::public_presence::PresenceOfTable;
-use super::store::{body, checked_table_rows, reseal_tables};
+use super::store::{checked_table_rows, reseal_tables, store_row};
 
 /// Stores that charges on a name are for people whose presence is public, and which of their
 /// columns are known.
@@ -25,10 +25,6 @@ pub(crate) fn set_present(
     checked_table_rows(connection)?;
     let key = PresenceOfTable::key(table);
     let row = PresenceOfTable { present_table: table.to_owned(), known };
-    connection.execute(
-        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-         ON CONFLICT DO UPDATE SET body = excluded.body",
-        params![key, body(&row)?],
-    )?;
+    store_row(connection, &key, &row)?;
     reseal_tables(connection)
 }

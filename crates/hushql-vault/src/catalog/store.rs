@@ -290,11 +290,7 @@ pub(crate) fn set_export(
     match folder {
         Some(folder) => {
             let (analyst, export_folder) = (analyst.to_owned(), folder.to_owned());
-            connection.execute(
-                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-                 ON CONFLICT DO UPDATE SET body = excluded.body",
-                params![key, body(&ExportFolder { analyst, export_folder })?],
-            )?;
+            store_row(connection, &key, &ExportFolder { analyst, export_folder })?;
         }
         None => {
             connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
@@ -314,11 +310,7 @@ pub(crate) fn set_about(
     match people {
         Some(people) => {
             let about_table = table.to_owned();
-            connection.execute(
-                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-                 ON CONFLICT DO UPDATE SET body = excluded.body",
-                params![key, body(&AboutPeople { about_table, people })?],
-            )?;
+            store_row(connection, &key, &AboutPeople { about_table, people })?;
         }
         None => {
             connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
@@ -338,11 +330,7 @@ pub(crate) fn set_floor(
     match floor {
         Some(floor) => {
             let floor_table = table.to_owned();
-            connection.execute(
-                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-                 ON CONFLICT DO UPDATE SET body = excluded.body",
-                params![key, body(&TableFloor { floor_table, floor })?],
-            )?;
+            store_row(connection, &key, &TableFloor { floor_table, floor })?;
         }
         None => {
             connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
@@ -380,11 +368,7 @@ pub(crate) fn set_rules(
         connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
     } else {
         let row = RulesOfTable { rules_table: table.to_owned(), rules: all };
-        connection.execute(
-            "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-             ON CONFLICT DO UPDATE SET body = excluded.body",
-            params![key, body(&row)?],
-        )?;
+        store_row(connection, &key, &row)?;
     }
     reseal_tables(connection)
 }
@@ -400,11 +384,7 @@ pub(crate) fn set_months(
     match months {
         Some(months) => {
             let row = MonthsOfTable { month_table: table.to_owned(), months };
-            connection.execute(
-                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-                 ON CONFLICT DO UPDATE SET body = excluded.body",
-                params![key, body(&row)?],
-            )?;
+            store_row(connection, &key, &row)?;
         }
         None => {
             connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
@@ -438,9 +418,23 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
     reseal_tables(connection)
 }
 
-pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
+fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     // A map with text keys and integers always serializes, but the type requires an error.
     serde_json::to_string(declared).map_err(|_| SealedRows::Tables.damage())
+}
+
+/// Stores a declaration under a name, in place of an earlier one. The caller seals the tables.
+pub(super) fn store_row(
+    connection: &Connection,
+    name: &str,
+    declared: &impl Serialize,
+) -> Result<(), CatalogError> {
+    connection.execute(
+        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+         ON CONFLICT DO UPDATE SET body = excluded.body",
+        params![name, body(declared)?],
+    )?;
+    Ok(())
 }
 
 /// The declaration in a row of `declared_table`. Tables, views, templates and export folders have

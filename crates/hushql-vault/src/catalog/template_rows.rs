@@ -7,10 +7,10 @@
 //! CREATE TEMPLATE m(…) AS SELECT …   →   declared_table ('m', '{"template":"m",…}')
 //! ```
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::grants::{self, Granted};
-use super::store::{DeclaredRow, body, declared, reseal_tables};
+use super::store::{DeclaredRow, declared, reseal_tables, store_row};
 use super::{CatalogError, Template};
 
 /// Stores a template. It replaces one of the same name only on request, and then whoever could
@@ -45,11 +45,7 @@ pub(crate) fn insert_template(
             return Err(CatalogError::DuplicateTable { table: name });
         }
     };
-    connection.execute(
-        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-         ON CONFLICT DO UPDATE SET body = excluded.body",
-        params![name, body(template)?],
-    )?;
+    store_row(connection, &name, template)?;
     if is_new {
         grants::forget(connection, &Granted::Template(name))?;
     }

@@ -7,9 +7,9 @@
 //! CREATE VIEW v AS SELECT …   →   declared_table ('v', '{"name":"v",…}')
 //! ```
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::store::{DeclaredRow, SealedRows, body, declared, reseal_tables};
+use super::store::{DeclaredRow, SealedRows, declared, reseal_tables, store_row};
 use super::{CatalogError, View};
 
 /// Stores a view. It replaces one of the same name only on request.
@@ -45,11 +45,7 @@ pub(crate) fn insert_view(
             return Err(SealedRows::Tables.damage());
         }
     }
-    connection.execute(
-        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-         ON CONFLICT DO UPDATE SET body = excluded.body",
-        params![view.name, body(view)?],
-    )?;
+    store_row(connection, &view.name, view)?;
     reseal_tables(connection)
 }
 
