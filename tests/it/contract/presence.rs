@@ -214,7 +214,7 @@ async fn what_contradicts_public_presence_is_not_declared() {
     assert_eq!(cells(&lab, "SELECT COUNT(*) AS n FROM survey WHERE age > 40").await, "3");
     let described = done(&lab, "DESCRIBE survey").await;
     assert!(described.contains("privacy unit, presence public"), "{described}");
-    // A line that is no row would be missing because of what a person says.
+    // What a person says could make a line unreadable, and exact counts would tell.
     let broken = tempfile::tempdir().unwrap();
     let file = broken.path().join("survey.csv");
     std::fs::write(&file, SURVEY.replace("29,", "29,1,2")).unwrap();

@@ -206,8 +206,8 @@ impl Unread {
     /// [`Error::Catalog`] with the first line or cell that cannot be read.
     pub(crate) fn refuse_unreadable(&self, table: &str, unit: &Unit) -> Result<(), Error> {
         let skipped = self.open.lines + self.ragged.lines + self.no_object.lines;
-        // What a person says must not decide whether their line is a row, where everyone may know
-        // that it is one.
+        // Where everyone may know that a person has a row, what the person says must not decide
+        // whether the line can be read.
         if unit.present().is_some() && skipped + self.not_utf8.lines > 0 {
             return Err(Error::catalog(format!(
                 "PRESENCE PUBLIC needs every line of {table} to be a row, so that what people say changes no number of rows: mend the files, or write SET PRIVACY UNIT ({}) UNIQUE{}",
