@@ -213,7 +213,7 @@ mod tests {
                 format!("CREATE EXTERNAL TABLE t STORED AS {format} LOCATION '{}'", path.display()),
                 unit.to_owned(),
                 "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=900000)".to_owned(),
-                "ALTER PRIVACY BUDGET b SET PER QUERY (default=9000, max=9000)".to_owned(),
+                "ALTER PRIVACY BUDGET b SET PER QUERY (default=90000, max=90000)".to_owned(),
             ] {
                 owner.execute(&statement).await.unwrap();
             }
