@@ -19,7 +19,7 @@ use crate::release::bounds_that_cut::cut_text;
 use crate::release::exact_text::{bound_note, steps_text};
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
-use crate::release::{CONFIDENCE, PartitionSelection, Release};
+use crate::release::{CONFIDENCE, Release};
 use crate::visible::{self, rounded};
 
 mod accuracy;
@@ -31,6 +31,7 @@ mod floor_notes;
 mod found_bounds;
 mod receipt;
 
+use accuracy::is_chosen;
 use consistent_notes::consistent_notes;
 use drowned::{NumberColumn, Remedy, remedies};
 use floor_notes::floor_notes;
@@ -497,12 +498,6 @@ fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<It
         let measures = part.measures().iter().zip(release.mechanisms(at)).zip(rungs);
         measures.filter_map(|((measure, one), rung)| bound_note(measure, one, (*rung)?))
     })
-}
-
-/// True if the values that an output shows decide which rows come out.
-fn is_chosen(release: &Release, origin: &Origin) -> bool {
-    let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
-    origin.is_chosen_by || counter == Some(origin.measure)
 }
 
 /// The distance from the bounded aggregate that the drawn number keeps with 95 %.

@@ -183,6 +183,10 @@ impl PrivateAggregate {
         &self.measures
     }
 
+    pub(super) fn measures_mut(&mut self) -> &mut [Measure] {
+        &mut self.measures
+    }
+
     /// The released table: key columns, then one column per measure.
     pub fn released_schema(&self) -> SchemaRef {
         Arc::clone(&self.released)
@@ -304,8 +308,10 @@ pub(crate) fn cut(
             catalog: sources.catalog,
         };
         let measures = calls.iter().enumerate().map(|(i, call)| {
-            measure(call, &mut frame, &keys)
-                .map_err(|error| error.in_call(call.release, aggregate, i))
+            // How a replaced row moves bounds that are found is not derived.
+            let finds = replacement.is_none();
+            let measured = measure(call, &mut frame, &keys);
+            measured.map_err(|e| if finds { e.in_call(call.release, aggregate, i) } else { e })
         });
         let mut measures = measures.collect::<Result<Vec<_>, _>>()?;
         let are_unknown = keys.are_unknown();
