@@ -454,7 +454,7 @@ fn keep_unit(
     if let Source::File { fingerprint, .. } = &mut table.source {
         *fingerprint = found.map(|found| units::read_alike(found, fingerprint.as_ref()));
     }
-    let has_grown = has_grown(catalog, &table)?;
+    let has_grown = has_grown(open, catalog, &table)?;
     let grown = has_grown.then_some(entry.name.as_str());
     let mut changed = vec![table];
     if let Some((target, fingerprint)) = of_target {

@@ -150,7 +150,7 @@ impl OpenFiles {
     ///
     /// # Errors
     /// If one of them cannot be opened.
-    fn set(&self, location: &str, files: &Files) -> io::Result<Arc<FileSet>> {
+    pub(super) fn set(&self, location: &str, files: &Files) -> io::Result<Arc<FileSet>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let selected = (location.to_owned(), files.clone());
         if let Some(set) = open.sets.get(&selected) {
