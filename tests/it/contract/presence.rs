@@ -60,7 +60,7 @@ async fn what_is_public_is_exact_and_free() {
         ("SELECT COUNT(DISTINCT region || 'e') AS n FROM survey WHERE id < 5 HAVING n > 1", "2"),
         ("SELECT VAR_POP(CLAMP(id, 0, 9)) AS n FROM survey WHERE region = 'south'", "0.25"),
         (
-            "SELECT LAPLACE(eps=1) CORR(CLAMP(id, 0, 9), CLAMP(2 * id, 0, 9)) AS n FROM survey WHERE id < 4",
+            "SELECT LAPLACE(eps=1) CORR(CLAMP(id, 0, 9), 2 * CLAMP(id, 0, 9)) AS n FROM survey WHERE id < 4",
             "1.0",
         ),
         ("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM survey", "6"),

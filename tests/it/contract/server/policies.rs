@@ -56,7 +56,7 @@ fn public_presence_is_exact_for_clients() {
             "HQ032",
         ),
         ("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM survey s JOIN survey t ON s.id = t.id", "HQ032"),
-        ("ALTER TABLE survey ALTER COLUMN age SET PUBLIC", "HQ003"),
+        ("ALTER TABLE survey ALTER COLUMN age SET PUBLIC", "42501"),
     ] {
         let said = lab.query(sql);
         assert_eq!(error_code(&said).as_deref(), Some(code), "{sql}: {}", told(&said));
