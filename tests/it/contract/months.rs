@@ -181,6 +181,10 @@ async fn a_statement_is_charged_to_the_months_that_it_can_touch() {
     );
     let told = cells(&lab, &chosen).await;
     assert!(told.contains("because nothing shows which months"), "{told}");
+    assert!(
+        told.contains("write WHERE visited_at >= DATE '2026-03-01' AND visited_at <"),
+        "{told}"
+    );
     for (sql, expected) in [
         (format!("{count} recent"), two),
         (format!("{count} recent WHERE visited_at > DATE '2026-02-28'"), march),
