@@ -58,6 +58,7 @@ use one_type::with_one_type;
 use percentile_disc::DiscreteQuantile;
 pub(crate) use percentile_disc::PERCENTILE_DISC;
 use struct_fields::with_fields;
+use truth_texts::{TruthTexts, with_truth_literals};
 use unvalued::unvalued;
 use using::Numbered;
 
@@ -90,6 +91,7 @@ mod spans;
 mod struct_fields;
 mod temporal;
 mod time_zones;
+mod truth_texts;
 mod union_names;
 mod unvalued;
 mod using;
@@ -185,6 +187,7 @@ pub(crate) fn bind_unvalued(
     let planner = SqlToRel::new_with_options(&context, options);
     let (plan, releases) = numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(with_truth_literals)
         .and_then(not_computed::check)
         .and_then(|plan| chosen_values::check(plan, null_values))
         .and_then(|plan| {
@@ -261,6 +264,7 @@ pub(crate) fn planned(
     let planner = SqlToRel::new(&context);
     numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(with_truth_literals)
         .and_then(not_computed::check)
         .and_then(|plan| chosen_values::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
@@ -394,7 +398,8 @@ impl<'a> Context<'a> {
                 scalars.insert(candidate_marker(n), Arc::new(function));
             }
         }
-        let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Strict { null_values })];
+        let mut planners: Vec<Arc<dyn ExprPlanner>> =
+            vec![Arc::new(TruthTexts), Arc::new(Strict { null_values })];
         planners.extend(SessionStateDefaults::default_expr_planners());
         let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::new(joins))];
         let options = ConfigOptions::default();
