@@ -305,9 +305,12 @@ fn release_lines(
     let bounds = bounds_lines(part, measure);
     match &measure.release_kind {
         ReleaseKind::Choice(choice) => {
-            lines.extend(choice_lines(measure, choice, mechanized, part));
+            lines.extend(choice_lines(measure, choice, mechanized, (part, share)));
             let after_score = lines.len().min(1);
             lines.splice(after_score..after_score, bounds);
+            if part.unknown_partitions().is_some() {
+                lines.push(("keys", keys_text(part)));
+            }
             lines.extend(presence_line(measure));
         }
         ReleaseKind::Number(_) => {

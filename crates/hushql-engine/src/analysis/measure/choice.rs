@@ -161,7 +161,8 @@ pub struct Choice {
     pub selector: Selector,
     /// How many candidates are chosen, one after the other.
     pub rounds: u64,
-    /// The number of outer groups; each has one selection.
+    /// The number of outer groups; each has one selection. `u64::MAX` if only the data contain the
+    /// groups.
     pub outer: u64,
     /// The candidates.
     pub source: CandidateSource,
@@ -363,7 +364,9 @@ impl Choice {
 /// The cheaper of two rules. First, every unit is in at most min(C, M, outer) outer groups, because
 /// a limit on groups counts pairs of outer group and candidate. Second, if scores are sums over
 /// rows, a unit with M rows changes the scores of all selections together by ranges that add up to
-/// at most M·b, for any distribution of its rows over groups. `None` if nothing bounds it.
+/// at most M·b, for any distribution of its rows over groups. `None` if nothing bounds it. Neither
+/// rule depends on how many groups there are, so both hold for groups that only the data contain:
+/// for those that exist without the unit. A threshold hides the others.
 pub(crate) fn sharing(
     limits: &ContributionBounds,
     outer: u64,
