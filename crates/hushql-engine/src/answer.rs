@@ -11,7 +11,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
 use crate::analysis::null_keys::null_key_note;
-use crate::analysis::{Compares, EndTold, Origin, cuts_moments};
+use crate::analysis::{Compares, EndTold, Origin};
 use crate::dialect::Finding;
 use crate::exec::{Drawn, at_end};
 use crate::privacy::{Delta, Spend};
@@ -29,12 +29,14 @@ pub(crate) mod drowned;
 pub(crate) mod file_answer;
 mod floor_notes;
 mod found_bounds;
+mod moment_notes;
 mod receipt;
 
 use consistent_notes::consistent_notes;
 use drowned::{NumberColumn, Remedy, remedies};
 use floor_notes::floor_notes;
 use found_bounds::{bound_of, found_bounds_notes};
+use moment_notes::moment_notes;
 
 pub use accuracy::{Accuracy, AccuracyKind};
 pub use receipt::Receipt;
@@ -369,10 +371,6 @@ fn column_without_error<'a>(
     numbers.then(|| schema.field(column).name().as_str())
 }
 
-/// The note about moments that an interval moves out of the calendar.
-const BEYOND_CALENDAR: &str = "dates that an interval moves out of the years 0001 to 9999 are NULL where they are a key, a text or the \
-     start of a period; compared and subtracted, they are exact";
-
 /// The notes for the reader of the rows.
 fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let analysis = release.analysis();
@@ -426,15 +424,13 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
     let ends = ends.iter().filter_map(EndTold::note);
     let consistent = consistent_notes(release);
-    let leaves = analysis.parts().iter().any(|part| cuts_moments(part.input()));
-    let calendar = leaves.then(|| BEYOND_CALENDAR.to_owned());
     let notes = hidden
         .chain(chosen)
         .chain(consistent)
         .chain(computed)
         .chain(numbers)
         .chain(ends)
-        .chain(calendar)
+        .chain(moment_notes(analysis))
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
     notes.extend((0..analysis.parts().len()).flat_map(|part| {

@@ -106,10 +106,13 @@ impl PrivateAggregate {
 
     /// The argument of a measure, if it is the difference of columns.
     pub(crate) fn difference_in(&self, measure: &Measure) -> Option<String> {
+        self.argument_of(measure).filter(|own| is_difference(own)).map(readable)
+    }
+
+    /// The argument of a measure.
+    pub(crate) fn argument_of(&self, measure: &Measure) -> Option<&Expr> {
         let index = self.measures.iter().position(|other| other.column == measure.column)?;
-        let argument =
-            CallOf::function(self.aggregate.aggr_expr.get(index)?)?.params.args.first()?;
-        is_difference(argument).then(|| readable(argument))
+        CallOf::function(self.aggregate.aggr_expr.get(index)?)?.params.args.first()
     }
 
     pub(crate) fn aggregate_above(&mut self, aggregates: String) {

@@ -125,7 +125,7 @@ pub use ast::marker;
 pub use ast::{Joint, Spread};
 pub use budget_request::BudgetRequestStatement;
 pub use calendar_calls::calendar_call_names;
-pub(crate) use calendar_calls::moved_times_name;
+pub(crate) use calendar_calls::{moved_times_name, time_between_name};
 pub use called_template::{ArgumentValue, TemplateArgument, TemplateCall};
 pub use copy_format::{CopyFormat, CopyTarget};
 pub use error::DialectError;
