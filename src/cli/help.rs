@@ -170,6 +170,7 @@ mod tests {
         for (word, part) in [
             ("months", "PER MONTH OF (seen)"),
             ("month", "PER MONTH OF (seen)"),
+            ("presence", "UNIQUE PRESENCE PUBLIC"),
             ("floor", "SET PRIVACY FLOOR 10"),
             ("floor", "FLOOR(x)"),
             ("floors", "SET PRIVACY FLOOR 10"),

@@ -1,4 +1,4 @@
-//! Values of the catalog in PostgreSQL's binary format.
+//! Values of the catalog in PostgreSQL's binary format, and arrays in both formats.
 //!
 //! In: the number of a type, and the text of a value. Out: its bytes; `None` if the text is no
 //! value of the type.
@@ -42,6 +42,12 @@ pub(super) fn write(kind: u32, text: &str, to: &mut Vec<u8>) -> Option<()> {
             };
             to.extend_from_slice(&timestamp::timestamp(micros).to_be_bytes());
         }
+        kinds::INTERVAL => {
+            let micros = timestamp::micros_of(text)?;
+            to.extend_from_slice(&micros.to_be_bytes());
+            // No day and no month.
+            to.extend_from_slice(&[0; 8]);
+        }
         3802 => {
             to.push(1);
             to.extend_from_slice(text.as_bytes());
@@ -58,20 +64,35 @@ pub(super) fn write(kind: u32, text: &str, to: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Appends an array of one dimension, or of none if it is empty.
-fn list(kind: u32, elements: &[Option<String>], first: i32, to: &mut Vec<u8>) -> Option<()> {
-    let dimensions = i32::from(!elements.is_empty());
-    let has_nulls = i32::from(elements.iter().any(Option::is_none));
-    for number in [dimensions, has_nulls] {
+/// Appends the beginning of an array of one dimension, or of none if it is empty. Its first element
+/// has the number 1.
+pub(super) fn head(kind: u32, length: usize, has_nulls: bool, to: &mut Vec<u8>) -> Option<()> {
+    head_from(kind, length, has_nulls, 1, to)
+}
+
+fn head_from(
+    kind: u32,
+    length: usize,
+    has_nulls: bool,
+    first: i32,
+    to: &mut Vec<u8>,
+) -> Option<()> {
+    for number in [i32::from(length > 0), i32::from(has_nulls)] {
         to.extend_from_slice(&number.to_be_bytes());
     }
     to.extend_from_slice(&kind.to_be_bytes());
-    if elements.is_empty() {
-        return Some(());
+    if length > 0 {
+        for number in [i32::try_from(length).ok()?, first] {
+            to.extend_from_slice(&number.to_be_bytes());
+        }
     }
-    for number in [i32::try_from(elements.len()).ok()?, first] {
-        to.extend_from_slice(&number.to_be_bytes());
-    }
+    Some(())
+}
+
+/// Appends an array.
+fn list(kind: u32, elements: &[Option<String>], first: i32, to: &mut Vec<u8>) -> Option<()> {
+    let has_nulls = elements.iter().any(Option::is_none);
+    head_from(kind, elements.len(), has_nulls, first, to)?;
     for element in elements {
         let Some(text) = element else {
             to.extend_from_slice(&(-1_i32).to_be_bytes());
@@ -83,6 +104,20 @@ fn list(kind: u32, elements: &[Option<String>], first: i32, to: &mut Vec<u8>) ->
         to.append(&mut cell);
     }
     Some(())
+}
+
+/// An array as text: `{a,"b c",NULL}`.
+pub(super) fn array(elements: &[Option<String>]) -> String {
+    let special = |c: char| c.is_whitespace() || ['{', '}', ',', '"', '\\'].contains(&c);
+    let is_plain = |text: &str| {
+        !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(special)
+    };
+    let each = elements.iter().map(|element| match element {
+        None => "NULL".to_owned(),
+        Some(text) if is_plain(text) => text.clone(),
+        Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+    });
+    format!("{{{}}}", each.collect::<Vec<_>>().join(","))
 }
 
 /// The elements of `{a,"b c",NULL}`.
@@ -148,6 +183,9 @@ mod tests {
             .concat()
         );
         assert_eq!(bytes(kinds::OIDS, "{}").unwrap().len(), 12);
+        // Half an hour before UTC.
+        let half = [(-1_800_000_000_i64).to_be_bytes(), [0; 8]].concat();
+        assert_eq!(bytes(kinds::INTERVAL, "-00:30:00").unwrap(), half);
         assert_eq!(bytes(kinds::INT4, "four"), None);
     }
 }

@@ -58,6 +58,12 @@ pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
         | DataType::BinaryView
         | DataType::FixedSizeBinary(_) => (kinds::BYTEA, -1, DataType::LargeBinary),
         DataType::Dictionary(_, values) => kind(values),
+        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)
+            if !of.data_type().is_nested() =>
+        {
+            let elements = types::array_of(kind(of.data_type()).0);
+            (elements, -1, DataType::LargeList(Arc::clone(of)))
+        }
         _ => (kinds::TEXT, -1, data_type.clone()),
     }
 }
@@ -250,8 +256,8 @@ pub(super) fn rows(
     for batch in &table.batches {
         let columns = batch.columns().iter().zip(table.schema.fields()).zip(formats);
         let columns = columns.map(|((column, field), format)| {
-            let writer = CellWriter::of(column, *format == 1)?;
-            Ok(CellWriter { kind: about(field, TYPE), encoding, ..writer })
+            let writer = CellWriter::of(column, *format == 1)?.with_encoding(encoding);
+            Ok(CellWriter { kind: about(field, TYPE), ..writer })
         });
         let columns = columns.collect::<Result<Vec<_>, Unencoded>>()?;
         for row in 0..batch.num_rows() {
@@ -295,6 +301,8 @@ struct CellWriter {
     nulls: Option<NullBuffer>,
     /// The cells as texts, if the type has no format of its own.
     texts: Option<Vec<String>>,
+    /// The cells as arrays.
+    arrays: Option<ArrayWriter>,
     /// The type of PostgreSQL that the texts are of, if it is not that of the column.
     kind: Option<u32>,
     binary: bool,
@@ -309,7 +317,9 @@ impl CellWriter {
             true => Arc::clone(column),
             false => cast(column, &data_type).map_err(|_| Unencoded)?,
         };
+        let arrays = ArrayWriter::of(&column, binary)?;
         let texts = match column.data_type() {
+            _ if arrays.is_some() => None,
             DataType::Boolean
             | DataType::Int16
             | DataType::Int32
@@ -324,7 +334,13 @@ impl CellWriter {
         };
         // The NULLs of a column of the type NULL, and of a dictionary, are not in its own buffer.
         let nulls = column.logical_nulls();
-        Ok(Self { column, nulls, texts, kind: None, binary, encoding: Encoding::Utf8 })
+        Ok(Self { column, nulls, texts, arrays, kind: None, binary, encoding: Encoding::Utf8 })
+    }
+
+    /// The same with texts in the encoding of the client.
+    fn with_encoding(self, encoding: Encoding) -> Self {
+        let arrays = self.arrays.map(|arrays| arrays.with_encoding(encoding));
+        Self { encoding, arrays, ..self }
     }
 
     /// Writes a cell: its length, and its bytes.
@@ -335,8 +351,9 @@ impl CellWriter {
         }
         let start = to.len();
         to.extend_from_slice(&[0; 4]);
-        match &self.texts {
-            Some(texts) => {
+        match (&self.arrays, &self.texts) {
+            (Some(arrays), _) => arrays.write(row, self.binary, to)?,
+            (None, Some(texts)) => {
                 let text = texts.get(row).ok_or(Unencoded)?;
                 let kind = self.kind.unwrap_or_else(|| kind(self.column.data_type()).0);
                 match (self.binary, kind) {
@@ -346,8 +363,8 @@ impl CellWriter {
                     _ => to.extend_from_slice(&self.encoding.encoded(text.as_bytes())),
                 }
             }
-            None if self.binary => self.binary(row, to)?,
-            None => self.text(row, to)?,
+            (None, None) if self.binary => self.binary(row, to)?,
+            (None, None) => self.text(row, to)?,
         }
         let length = i32::try_from(to.len() - start - 4).map_err(|_| Unencoded)?;
         to.get_mut(start..start + 4).ok_or(Unencoded)?.copy_from_slice(&length.to_be_bytes());
@@ -420,6 +437,61 @@ impl CellWriter {
             _ => return Err(Unencoded),
         };
         to.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// A column of lists, whose cells are arrays of one dimension.
+struct ArrayWriter {
+    elements: Box<CellWriter>,
+    /// The type of PostgreSQL that the elements have.
+    kind: u32,
+    /// Where the elements of each cell begin and end.
+    places: Vec<(usize, usize)>,
+    encoding: Encoding,
+}
+
+impl ArrayWriter {
+    /// `None` for a column of other values.
+    fn of(column: &ArrayRef, binary: bool) -> Result<Option<Self>, Unencoded> {
+        let Some(lists) = column.as_list_opt::<i64>() else { return Ok(None) };
+        let offsets = lists.value_offsets().iter().map(|offset| usize::try_from(*offset));
+        let offsets: Vec<usize> = offsets.collect::<Result<_, _>>().map_err(|_| Unencoded)?;
+        let (first, last) = offsets.first().zip(offsets.last()).ok_or(Unencoded)?;
+        let values = lists.values().slice(*first, last - first);
+        let places = offsets.windows(2).filter_map(|pair| Some((pair.first()?, pair.last()?)));
+        let places = places.map(|(from, to)| (from - first, to - first)).collect();
+        let kind = kind(values.data_type()).0;
+        let elements = Box::new(CellWriter::of(&values, binary)?);
+        Ok(Some(Self { elements, kind, places, encoding: Encoding::Utf8 }))
+    }
+
+    fn with_encoding(self, encoding: Encoding) -> Self {
+        // Quotes are put around elements before their text is encoded.
+        let elements = match self.elements.binary {
+            true => Box::new(self.elements.with_encoding(encoding)),
+            false => self.elements,
+        };
+        Self { elements, encoding, ..self }
+    }
+
+    /// Appends the array of a row.
+    fn write(&self, row: usize, binary: bool, to: &mut Vec<u8>) -> Result<(), Unencoded> {
+        let (start, end) = *self.places.get(row).ok_or(Unencoded)?;
+        let is_null = |at| self.elements.nulls.as_ref().is_some_and(|nulls| nulls.is_null(at));
+        if binary {
+            let has_nulls = (start..end).any(is_null);
+            binary::head(self.kind, end - start, has_nulls, to).ok_or(Unencoded)?;
+            return (start..end).try_for_each(|at| self.elements.write(at, to));
+        }
+        let texts = (start..end).map(|at| {
+            let mut cell = Vec::new();
+            self.elements.write(at, &mut cell)?;
+            let text = cell.get(4..).filter(|_| !is_null(at)).map(<[u8]>::to_vec);
+            text.map(String::from_utf8).transpose().map_err(|_| Unencoded)
+        });
+        let texts = texts.collect::<Result<Vec<_>, Unencoded>>()?;
+        to.extend_from_slice(&self.encoding.encoded(binary::array(&texts).as_bytes()));
         Ok(())
     }
 }

@@ -68,6 +68,7 @@ mod sqlstate;
 mod statement_kind;
 mod timestamp;
 mod tls;
+mod truth;
 mod turns;
 mod type_names;
 mod types;

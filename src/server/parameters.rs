@@ -12,6 +12,7 @@ use hushql::Value;
 use super::encode::kinds;
 use super::encoding::Encoding;
 use super::parameter_types::{element_of, is_element};
+use super::truth::truth_of;
 use super::{numeric, timestamp};
 
 /// A parameter as a value.
@@ -43,11 +44,7 @@ fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         return Err(WRONG);
     }
     match kind {
-        kinds::BOOL => match text.trim().to_ascii_lowercase().as_str() {
-            "t" | "true" | "y" | "yes" | "on" | "1" => Ok(Value::Boolean(true)),
-            "f" | "false" | "n" | "no" | "off" | "0" => Ok(Value::Boolean(false)),
-            _ => Err(WRONG),
-        },
+        kinds::BOOL => truth_of(text).map(Value::Boolean).ok_or(WRONG),
         kinds::INT2 | kinds::INT4 | kinds::INT8 | kinds::OID => {
             text.trim().parse().map(Value::Integer).map_err(|_| WRONG)
         }

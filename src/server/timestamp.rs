@@ -8,7 +8,7 @@
 //! ```
 
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 
 /// The days and microseconds from 1970 to 2000.
 const DAYS: i32 = 10_957;
@@ -69,6 +69,16 @@ pub(super) fn time_text(micros: i64) -> String {
 pub(super) fn second(text: &str) -> Option<i64> {
     let moment = NaiveDateTime::parse_from_str(text.get(..19)?, "%Y-%m-%d %H:%M:%S").ok()?;
     Some(moment.and_utc().timestamp())
+}
+
+/// The microseconds of an interval that has no days: `-03:30:00`.
+pub(super) fn micros_of(interval: &str) -> Option<i64> {
+    let (sign, clock) = match interval.strip_prefix('-') {
+        Some(clock) => (-1, clock),
+        None => (1, interval),
+    };
+    let time = NaiveTime::parse_from_str(clock, "%H:%M:%S").ok()?;
+    Some(sign * i64::from(time.num_seconds_from_midnight()) * 1_000_000)
 }
 
 /// The text of a date that a client sends in binary.
@@ -144,5 +154,7 @@ mod tests {
             assert_eq!(in_utc(text), "2024-01-05 09:30:00");
         }
         assert_eq!(in_utc("2024-01-05 10:3+01"), "2024-01-05 10:3+01");
+        assert_eq!(micros_of("-03:30:00"), Some(-12_600_000_000));
+        assert_eq!((micros_of("14:00:00"), micros_of("1 day")), (Some(50_400_000_000), None));
     }
 }

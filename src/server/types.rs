@@ -47,6 +47,7 @@ pub(super) mod kinds {
     pub(crate) const TIME: u32 = 1083;
     pub(crate) const TIMESTAMP: u32 = 1114;
     pub(crate) const TIMESTAMPTZ: u32 = 1184;
+    pub(crate) const INTERVAL: u32 = 1186;
     pub(crate) const NUMERIC: u32 = 1700;
 }
 

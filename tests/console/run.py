@@ -128,7 +128,8 @@ class Browser:
                 found = holds()
             except AssertionError as error:
                 # The page is being replaced.
-                if "stale" not in str(error) and "no such" not in str(error):
+                gone = ("stale", "no such", "does not belong to the document")
+                if not any(word in str(error) for word in gone):
                     raise
                 found = None
             if found:

@@ -76,7 +76,7 @@ SELECT AVG(EXTRACT(EPOCH FROM fixed - reported)) / 3600 AS hours FROM faults WHE
 
 -- 14. The median of these hours for each kind of fault.
 -- wanted: useful
--- now: not yet, refused HQ008
+-- now: not yet, other answer
 -- plain: SELECT kind, approx_percentile_cont(CAST(date_trunc('hour', fixed) AS BIGINT) / 3600000000 - CAST(date_trunc('hour', reported) AS BIGINT) / 3600000000, 0.5) AS hours FROM faults GROUP BY kind;
 SELECT kind, MEDIAN(DATE_DIFF('hour', reported, fixed)) AS hours FROM faults GROUP BY kind;
 

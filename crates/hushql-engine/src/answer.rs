@@ -11,7 +11,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
 use crate::analysis::null_keys::null_key_note;
-use crate::analysis::{Compares, EndTold, Origin, cuts_moments};
+use crate::analysis::{Compares, EndTold, Origin};
 use crate::dialect::Finding;
 use crate::exec::{Drawn, at_end};
 use crate::privacy::{Delta, Spend};
@@ -19,7 +19,7 @@ use crate::release::bounds_that_cut::cut_text;
 use crate::release::exact_text::{bound_note, steps_text};
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
-use crate::release::{CONFIDENCE, PartitionSelection, Release};
+use crate::release::{CONFIDENCE, Release};
 use crate::visible::{self, rounded};
 
 mod accuracy;
@@ -29,12 +29,15 @@ pub(crate) mod drowned;
 pub(crate) mod file_answer;
 mod floor_notes;
 mod found_bounds;
+mod moment_notes;
 mod receipt;
 
+use accuracy::is_chosen;
 use consistent_notes::consistent_notes;
 use drowned::{NumberColumn, Remedy, remedies};
 use floor_notes::floor_notes;
 use found_bounds::{bound_of, found_bounds_notes};
+use moment_notes::moment_notes;
 
 pub use accuracy::{Accuracy, AccuracyKind};
 pub use receipt::Receipt;
@@ -369,10 +372,6 @@ fn column_without_error<'a>(
     numbers.then(|| schema.field(column).name().as_str())
 }
 
-/// The note about moments that an interval moves out of the calendar.
-const BEYOND_CALENDAR: &str = "dates that an interval moves out of the years 0001 to 9999 are NULL where they are a key, a text or the \
-     start of a period; compared and subtracted, they are exact";
-
 /// The notes for the reader of the rows.
 fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let analysis = release.analysis();
@@ -426,15 +425,13 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
     let ends = ends.iter().filter_map(EndTold::note);
     let consistent = consistent_notes(release);
-    let leaves = analysis.parts().iter().any(|part| cuts_moments(part.input()));
-    let calendar = leaves.then(|| BEYOND_CALENDAR.to_owned());
     let notes = hidden
         .chain(chosen)
         .chain(consistent)
         .chain(computed)
         .chain(numbers)
         .chain(ends)
-        .chain(calendar)
+        .chain(moment_notes(analysis))
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
     notes.extend((0..analysis.parts().len()).flat_map(|part| {
@@ -497,12 +494,6 @@ fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<It
         let measures = part.measures().iter().zip(release.mechanisms(at)).zip(rungs);
         measures.filter_map(|((measure, one), rung)| bound_note(measure, one, (*rung)?))
     })
-}
-
-/// True if the values that an output shows decide which rows come out.
-fn is_chosen(release: &Release, origin: &Origin) -> bool {
-    let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
-    origin.is_chosen_by || counter == Some(origin.measure)
 }
 
 /// The distance from the bounded aggregate that the drawn number keeps with 95 %.

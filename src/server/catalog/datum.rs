@@ -7,7 +7,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::super::binary::elements;
+use super::super::binary::{array, elements};
+use super::super::truth::truth_of;
 use super::super::types;
 use super::super::types::kinds;
 
@@ -119,16 +120,7 @@ impl Datum {
             Self::Bool(value) => Some(if *value { "t" } else { "f" }.to_owned()),
             Self::Int(value) => Some(value.to_string()),
             Self::Text(text) => Some(text.to_string()),
-            Self::List(list) => {
-                let each = list.iter().map(|one| match one.text() {
-                    None => "NULL".to_owned(),
-                    Some(text) if is_plain(&text) => text,
-                    Some(text) => {
-                        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-                    }
-                });
-                Some(format!("{{{}}}", each.collect::<Vec<_>>().join(",")))
-            }
+            Self::List(list) => Some(array(&list.iter().map(Self::text).collect::<Vec<_>>())),
             Self::Record(columns) => {
                 let each = columns.iter().map(|(_, value)| value.text().unwrap_or_default());
                 Some(format!("({})", each.collect::<Vec<_>>().join(",")))
@@ -159,7 +151,7 @@ impl Datum {
     pub(super) fn truth(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
-            Self::Text(text) => truth(text),
+            Self::Text(text) => truth_of(text),
             Self::Null | Self::Int(_) | Self::List(_) | Self::Record(_) => None,
         }
     }
@@ -197,26 +189,15 @@ impl Datum {
             (Self::Text(_), Self::Int(b)) => {
                 Some(self.int().map_or(Ordering::Greater, |a| a.cmp(b)))
             }
-            (Self::Bool(a), Self::Text(b)) => Some(truth(b).map_or(Ordering::Less, |b| a.cmp(&b))),
+            (Self::Bool(a), Self::Text(b)) => {
+                Some(truth_of(b).map_or(Ordering::Less, |b| a.cmp(&b)))
+            }
             (Self::Text(a), Self::Bool(b)) => {
-                Some(truth(a).map_or(Ordering::Greater, |a| a.cmp(b)))
+                Some(truth_of(a).map_or(Ordering::Greater, |a| a.cmp(b)))
             }
             (a, b) => Some(a.cmp(b)),
         }
     }
-}
-
-fn truth(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "t" | "true" | "on" | "yes" | "1" => Some(true),
-        "f" | "false" | "off" | "no" | "0" => Some(false),
-        _ => None,
-    }
-}
-
-fn is_plain(text: &str) -> bool {
-    let special = |c: char| c.is_whitespace() || ['{', '}', ',', '"', '\\'].contains(&c);
-    !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(special)
 }
 
 #[cfg(test)]

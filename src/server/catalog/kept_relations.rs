@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::super::truth::truth_of;
 use super::datum::{Datum, Row};
 
 /// Where rows are, by the value of one column.
@@ -43,7 +44,8 @@ impl IndexedRows {
     }
 }
 
-/// A value by which rows are found. A number and its text are the same.
+/// A value by which rows are found. Values that are equal in a comparison have one key: a number or
+/// truth value and its texts.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum IndexKey {
     Null,
@@ -56,9 +58,12 @@ impl IndexKey {
         match value {
             Datum::Null => Self::Null,
             Datum::Int(number) => Self::Int(*number),
-            Datum::Text(text) => {
-                text.parse().map_or_else(|_| Self::Text(Arc::clone(text)), Self::Int)
-            }
+            Datum::Bool(value) => Self::Int((*value).into()),
+            Datum::Text(text) => match (text.trim().parse(), truth_of(text)) {
+                (Ok(number), _) => Self::Int(number),
+                (Err(_), Some(truth)) => Self::Int(truth.into()),
+                (Err(_), None) => Self::Text(Arc::clone(text)),
+            },
             value => Self::Text(value.text().unwrap_or_default().into()),
         }
     }

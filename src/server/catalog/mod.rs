@@ -7,10 +7,9 @@
 //! rows of tables: this is a small engine of its own, over rows that it generates from
 //! declarations.
 //!
-//! DataFusion over tables in memory answered only 36 of 61 recorded queries, and needs features
-//! that would widen the language of private queries. Casts to `regclass`, recursion within a CASE
-//! (asyncpg) and subscripts of function results (JDBC, Grafana) are interpreted here one row at a
-//! time, with limits on steps, cells and depth.
+//! Casts to `regclass`, recursion within a CASE (asyncpg) and subscripts of function results (JDBC,
+//! Grafana) are interpreted one row at a time, with limits on steps, cells and depth. Decision 0015
+//! (docs/decisions) says why DataFusion does not do it.
 //!
 //! ```text
 //! words ─▶ sqlparser ─▶ select (compile) ─▶ plan (node) ─▶ rows of relations
@@ -49,8 +48,10 @@ mod aggregates;
 mod calls;
 mod compile;
 mod datum;
+mod described_columns;
 mod functions;
 mod kept_relations;
+mod keywords;
 mod met;
 mod named;
 mod node;
@@ -64,6 +65,7 @@ mod set_functions;
 mod templates;
 #[cfg(test)]
 mod tests;
+mod time_zones;
 
 /// The name of the only database.
 pub(super) const DATABASE: &str = "hushql";

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use hushql::{TableSchema, TemplateSignature};
 
 use super::super::types;
-use super::datum::CatalogType;
+use super::datum::{CatalogType, Datum};
 use super::kept_relations::KeptRelations;
 
 /// The data that the catalog is generated from.
@@ -45,6 +45,20 @@ pub(super) struct Relation {
     /// The number that PostgreSQL gives it, or one that follows from its name.
     pub(super) oid: i64,
     pub(super) columns: Vec<RelationColumn>,
+}
+
+/// Values of a row with the names of their columns. Other columns have the default of their type:
+/// `false`, 0, an empty text, or NULL.
+pub(super) type RelationRow = Vec<(&'static str, Datum)>;
+
+/// A whole number.
+pub(super) fn int(value: impl Into<i64>) -> Datum {
+    Datum::Int(value.into())
+}
+
+/// A number of things.
+pub(super) fn size(value: usize) -> Datum {
+    Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 /// Numbers of the schemas and the owner.

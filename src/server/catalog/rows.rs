@@ -5,30 +5,20 @@
 
 use std::sync::Arc;
 
+use chrono::Utc;
 use hushql::TableSchema;
 
 use super::super::encode::kind;
 use super::super::types;
 use super::datum::{CatalogType, Datum};
+use super::described_columns::{described, elements};
 use super::functions::quoted;
 use super::kept_relations::IndexedRows;
 use super::relations::{
-    CATALOG, DATABASE, INFORMATION, OWNER, PUBLIC, Relation, RelationColumn, World, oid,
-    role_number,
+    CATALOG, DATABASE, INFORMATION, OWNER, PUBLIC, Relation, RelationColumn, RelationRow, World,
+    int, oid, role_number, size,
 };
-use super::templates;
-
-/// Values of a row with the names of their columns. Other columns have the default of their type:
-/// `false`, 0, an empty text, or NULL.
-type RelationRow = Vec<(&'static str, Datum)>;
-
-fn int(value: impl Into<i64>) -> Datum {
-    Datum::Int(value.into())
-}
-
-fn size(value: usize) -> Datum {
-    Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))
-}
+use super::{templates, time_zones};
 
 /// The value of a column that a row does not name.
 fn default(relation: &Relation, (name, kind): RelationColumn) -> Datum {
@@ -114,6 +104,7 @@ fn information(world: &World, name: &str) -> Vec<RelationRow> {
         "tables" => tables.map(|table| listed(world, table)).collect(),
         "views" => tables.filter(|table| table.is_view).map(|table| listed(world, table)).collect(),
         "columns" => tables.flat_map(|table| described(world, table)).collect(),
+        "element_types" => tables.flat_map(|table| elements(world, table)).collect(),
         "information_schema_catalog_name" => {
             vec![vec![("catalog_name", world.database.into())]]
         }
@@ -176,6 +167,7 @@ fn attributes(table: &TableSchema) -> impl Iterator<Item = RelationRow> {
     let number = oid(&table.name);
     table.schema.fields().iter().enumerate().map(move |(i, field)| {
         let (kind, bytes, _) = kind(field.data_type());
+        let is_array = CatalogType(kind).is_array();
         vec![
             ("attrelid", int(number)),
             ("attname", field.name().as_str().into()),
@@ -183,6 +175,7 @@ fn attributes(table: &TableSchema) -> impl Iterator<Item = RelationRow> {
             ("attstattarget", int(-1)),
             ("attlen", int(bytes)),
             ("attnum", size(i + 1)),
+            ("attndims", int(i16::from(is_array))),
             ("attcacheoff", int(-1)),
             ("atttypmod", int(-1)),
             ("attbyval", Datum::Bool(bytes > 0)),
@@ -259,13 +252,9 @@ fn fixed(world: &World, name: &str) -> Vec<RelationRow> {
                 ]
             })
             .collect(),
-        "pg_timezone_names" | "pg_timezone_abbrevs" => {
-            let name = if name == "pg_timezone_names" { "name" } else { "abbrev" };
-            vec![vec![
-                (name, "UTC".into()),
-                ("abbrev", "UTC".into()),
-                ("utc_offset", "00:00:00".into()),
-            ]]
+        "pg_timezone_names" => time_zones::names(Utc::now()),
+        "pg_timezone_abbrevs" => {
+            vec![vec![("abbrev", "UTC".into()), ("utc_offset", "00:00:00".into())]]
         }
         "pg_roles" | "pg_user" => roles(world),
         "pg_settings" => world.settings.iter().map(setting).collect(),
@@ -437,36 +426,4 @@ fn listed(world: &World, table: &TableSchema) -> RelationRow {
         ("check_option", "NONE".into()),
         ("is_updatable", "NO".into()),
     ]
-}
-
-fn described<'a>(
-    world: &World,
-    table: &'a TableSchema,
-) -> impl Iterator<Item = RelationRow> + use<'a> {
-    let database = world.database;
-    table.schema.fields().iter().enumerate().map(move |(i, field)| {
-        let number = i64::from(kind(field.data_type()).0);
-        let found = types::numbered(number).map(|(t, _)| t);
-        let bits = match found.map(|t| (t.category, t.size)) {
-            Some(("N", bytes)) if bytes > 0 => int(bytes * 8),
-            _ => Datum::Null,
-        };
-        vec![
-            ("table_catalog", database.into()),
-            ("table_schema", "public".into()),
-            ("table_name", table.name.as_str().into()),
-            ("column_name", field.name().as_str().into()),
-            ("ordinal_position", size(i + 1)),
-            ("is_nullable", "YES".into()),
-            ("data_type", Datum::Text(types::formatted(number).into())),
-            ("numeric_precision_radix", if bits.is_null() { Datum::Null } else { int(2) }),
-            ("numeric_precision", bits),
-            ("udt_catalog", database.into()),
-            ("udt_schema", "pg_catalog".into()),
-            ("udt_name", found.map_or("text", |t| t.name).into()),
-            ("is_identity", "NO".into()),
-            ("is_generated", "NEVER".into()),
-            ("is_updatable", "NO".into()),
-        ]
-    })
 }

@@ -8,6 +8,7 @@
 
 use super::datum::{CatalogType, Datum, Row, Unanswered};
 use super::functions;
+use super::keywords;
 use super::node::Env;
 
 use super::relations;
@@ -209,6 +210,10 @@ pub(super) fn rows(
             }
             _ => Vec::new(),
         },
+        "pg_get_keywords" => {
+            let names = ["word", "catcode", "barelabel", "catdesc", "baredesc"];
+            record(width, &names, keywords::rows().into_iter())
+        }
         name if is_set(name) => Vec::new(),
         name => {
             let value = functions::call(env.world, name, values).map_err(|why| match why {

@@ -181,6 +181,10 @@ async fn a_statement_is_charged_to_the_months_that_it_can_touch() {
     );
     let told = cells(&lab, &chosen).await;
     assert!(told.contains("because nothing shows which months"), "{told}");
+    assert!(
+        told.contains("write WHERE visited_at >= DATE '2026-03-01' AND visited_at <"),
+        "{told}"
+    );
     for (sql, expected) in [
         (format!("{count} recent"), two),
         (format!("{count} recent WHERE visited_at > DATE '2026-02-28'"), march),
@@ -643,6 +647,54 @@ fn months_go_on_where_a_file_has_grown() {
     study.write("visits.csv", grown.replace("1,2026-01-03,A", "1,2026-01-04,A"));
     study.owner("ALTER TABLE visits RELOAD").says(0, &["the cells of budget b by visited_at, because rows of the earlier file are not all unchanged"]);
     study.lab(&of(5)).says(4, &["for visited_at '2026-05'"]);
+    study.run(&["check", "study.db"]).says(0, &["is sound"]);
+}
+
+/// A folder keeps the months where each of its earlier files is there, with others beside them.
+#[test]
+fn months_go_on_where_a_folder_has_more_files() {
+    let study = Study::new();
+    let of = |month: u32, eps: &str| {
+        format!(
+            "SELECT LAPLACE(eps={eps}) COUNT(*) AS n FROM visits WHERE visited_at >= DATE '2026-{month:02}-01' AND visited_at < DATE '2026-{:02}-01'",
+            month + 1
+        )
+    };
+    let rows =
+        |month: u32, patient: u32| format!("patient,visited_at\n{patient},2026-{month:02}-03\n");
+    std::fs::create_dir(study.folder().join("visits")).unwrap();
+    for month in [3, 5] {
+        study.write(&format!("visits/{month}.csv"), rows(month, 1));
+    }
+    study
+        .owner(
+            "CREATE EXTERNAL TABLE visits (patient BIGINT, visited_at DATE) STORED AS CSV LOCATION 'visits';
+             ALTER TABLE visits SET PRIVACY UNIT (patient) PER MONTH OF (visited_at) MAX ROWS 4;
+             CREATE PRIVACY BUDGET b FOR visits LIMIT (epsilon=1)",
+        )
+        .says(0, &[]);
+    study.lab(&of(3, "1")).says(0, &["charged to visited_at '2026-03' alone"]);
+    // Two months come late, one of them before and one between the others by name.
+    for month in [2, 4] {
+        study.write(&format!("visits/{month}.csv"), rows(month, 2));
+    }
+    let kept = "Its earlier rows are unchanged, so each month keeps what was charged to it";
+    study.owner("ALTER TABLE visits RELOAD").says(0, &[kept]);
+    study.lab(&of(3, "0.5")).says(4, &["for visited_at '2026-03'"]);
+    study.lab(&of(4, "1")).says(0, &[]);
+    // Files that were written again, with the same bytes, before one whose name is behind them.
+    study.write("visits/6.csv", rows(6, 2));
+    for (month, patient) in [(2, 2), (3, 1), (4, 2), (5, 1)] {
+        study.write(&format!("visits/{month}.csv"), rows(month, patient));
+    }
+    study.owner("ALTER TABLE visits RELOAD").says(0, &[kept]);
+    study.lab(&of(5, "1")).says(0, &[]);
+    // A file that has changed, or has another name.
+    let ended = "because not every earlier file is there under its name and with its bytes";
+    study.write("visits/7.csv", rows(7, 2));
+    study.write("visits/6.csv", rows(6, 3));
+    study.owner("ALTER TABLE visits RELOAD").says(0, &[ended]);
+    study.lab(&of(8, "0.5")).says(4, &["for visited_at '2026-08'"]);
     study.run(&["check", "study.db"]).says(0, &["is sound"]);
 }
 

@@ -56,6 +56,13 @@ async fn what_is_public_is_exact_and_free() {
         ("SELECT COUNT(DISTINCT id) AS n FROM survey WHERE upper(region) = 'NORTH'", "3"),
         ("SELECT SUM(CLAMP(id, 0, 9)) AS n FROM survey", "21"),
         ("SELECT AVG(CLAMP(id, 0, 9)) AS n FROM survey WHERE region = 'north'", "3.0"),
+        ("SELECT COUNT(DISTINCT region) AS n FROM survey WHERE id < 5", "2"),
+        ("SELECT COUNT(DISTINCT region || 'e') AS n FROM survey WHERE id < 5 HAVING n > 1", "2"),
+        ("SELECT VAR_POP(CLAMP(id, 0, 9)) AS n FROM survey WHERE region = 'south'", "0.25"),
+        (
+            "SELECT LAPLACE(eps=1) CORR(CLAMP(id, 0, 9), 2 * CLAMP(id, 0, 9)) AS n FROM survey WHERE id < 4",
+            "1.0",
+        ),
         ("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM survey", "6"),
         ("SELECT LAPLACE(within=1) COUNT(region) AS n FROM survey", "6"),
         (
@@ -91,6 +98,49 @@ async fn what_is_public_is_exact_and_free() {
     assert_eq!(lab.budgets().unwrap()[0].left.to_string(), "ε = 9");
     done(&lab, "SELECT COUNT(*) AS n, SUM(age) AS s FROM survey").await;
     assert_eq!(lab.budgets().unwrap()[0].left.to_string(), "ε = 9");
+    // Nothing was paid for that could be kept.
+    let kept = "CREATE RELEASE TABLE r AS SELECT COUNT(*) AS n FROM survey";
+    let refused = why(&lab, kept).await;
+    assert!(refused.contains("exact numbers alone, so there is nothing to pay for"), "{refused}");
+    assert_eq!(lab.budgets().unwrap()[0].left.to_string(), "ε = 9");
+}
+
+/// A declaration that leaves out what was public proposes one with all that was.
+#[tokio::test]
+async fn all_columns_that_were_public_are_proposed() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = engine(folder.path(), SURVEY).await.owner();
+    done(&owner, "ALTER TABLE survey ALTER COLUMN age SET PUBLIC").await;
+    let refused = why(&owner, PRESENT).await;
+    let proposed = "SET PRIVACY UNIT (id) UNIQUE PRESENCE PUBLIC WITH (age, region)";
+    assert!(refused.contains(proposed), "{refused}");
+    done(&owner, &format!("ALTER TABLE survey {proposed}")).await;
+}
+
+/// What public columns decide takes no share of a cost that OPTIONS or the sets of ROLLUP divide:
+/// the other numbers have it, and the charge is what is written.
+#[tokio::test]
+async fn exact_numbers_take_no_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), SURVEY).await;
+    done(&engine.owner(), "CREATE PRIVACY BUDGET b FOR survey LIMIT (epsilon=100)").await;
+    let lab = engine.analyst("lab").unwrap();
+    let options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=2)";
+    for (sql, scale) in [
+        (format!("{options} COUNT(*) AS n, SUM(age) AS s FROM survey"), "scale 32.5 = Δ₁/ε"),
+        (format!("{options} region, COUNT(*) AS n, SUM(age) AS s FROM survey GROUP BY ROLLUP (region)"), "scale 65 = Δ₁/ε"),
+        ("SELECT LAPLACE(eps=2) COUNT(*) AS n FROM survey GROUP BY ROLLUP (age > 40)".to_owned(), "scale 1 = Δ₁/ε"),
+        ("SELECT LAPLACE(eps=2) COUNT(*) AS n FROM survey GROUP BY GROUPING SETS ((region), (age > 40), (income > 5), ())".to_owned(), "scale 2 = Δ₁/ε"),
+        (format!("{options} COUNT(*) AS n, SUM(age) AS s FROM survey GROUP BY GROUPING SETS ((region), ())"), "scale 65 = Δ₁/ε"),
+    ] {
+        let shown = explained(&lab, &sql).await;
+        assert!(shown.contains(scale), "{sql}\n{shown}");
+        assert!(shown.contains("cost         ε = 2"), "{sql}\n{shown}");
+    }
+    // An exact number that decides which rows come out is still off by nothing.
+    let answer =
+        done(&lab, "SELECT region, COUNT(*) AS n FROM survey GROUP BY region HAVING n > 1").await;
+    assert!(!answer.contains("no ±"), "{answer}");
 }
 
 /// The sensitivities that are shown are those of replacement.
@@ -108,8 +158,17 @@ async fn neighbours_replace_what_a_row_says() {
         ("SUM(COALESCE(age, 40)) AS n FROM survey WHERE income > 5", "Δ₁ = 65"),
         ("AVG(COALESCE(age, 40)) AS n FROM survey GROUP BY region", "n public   Δ₁ = 47"),
         ("AVG(age) AS n FROM survey", "Δ₁ = 94"),
+        ("AVG(CLAMP(COALESCE(age, 40), 30, 50)) AS n FROM survey", "n public   Δ₁ = 20"),
+        ("SUM(CLAMP(COALESCE(age, 40), 30, 50)) AS n FROM survey", "Δ₁ = 20"),
+        ("SUM(CLAMP(age, 30, 50)) AS n FROM survey", "Δ₁ = 50"),
         ("VAR_POP(age) AS n FROM survey", "counts as a removal and an addition"),
-        ("COUNT(DISTINCT age) AS n FROM survey", "counts as a removal and an addition"),
+        ("COUNT(DISTINCT age) AS n FROM survey", "Δ₁ = 1"),
+        ("COUNT(DISTINCT age) AS n FROM survey", "a value may be lost, or be new"),
+        ("COUNT(DISTINCT region) AS n FROM survey GROUP BY age > 40", "Δ₁ = 2"),
+        ("COUNT(*) AS n FROM survey WHERE age > 40", "decides whether a row counts"),
+        ("SUM(age) AS n FROM survey", "falls out, as if it were 0"),
+        ("SUM(COALESCE(age, 40)) AS n FROM survey", "which changes within its range"),
+        ("SUM(age) AS n FROM survey GROUP BY age > 40", "leaves one group for another"),
     ] {
         let sql = format!("SELECT LAPLACE(eps=1) {sql}");
         let shown = explained(&lab, &sql).await;
@@ -121,12 +180,20 @@ async fn neighbours_replace_what_a_row_says() {
     let shown =
         explained(&lab, "SELECT LAPLACE(eps=1) AVG(COALESCE(age, 40)) AS n FROM survey").await;
     assert!(shown.contains("within 141/n"), "{shown}");
-    for sql in [
-        "SELECT EXPONENTIAL(eps=1) MEDIAN(age) AS m FROM survey",
-        "SELECT ARGMAX EXPONENTIAL(eps=1) region FROM survey GROUP BY region",
+    for (sql, expected) in [
+        ("SELECT EXPONENTIAL(eps=1) MEDIAN(age) AS m FROM survey", "moves along the line"),
+        ("SELECT EXPONENTIAL(eps=1) MIN(age) AS m FROM survey", "moves along the line"),
+        (
+            "SELECT EXPONENTIAL(eps=1) MIN(age) AS m FROM survey GROUP BY income > 5",
+            "counts as a removal and an addition",
+        ),
+        (
+            "SELECT ARGMAX EXPONENTIAL(eps=1) region FROM survey GROUP BY region",
+            "counts as a removal and an addition",
+        ),
     ] {
         let shown = explained(&lab, sql).await;
-        assert!(shown.contains("counts as a removal and an addition"), "{sql}\n{shown}");
+        assert!(shown.contains(expected), "{sql}\n{shown}");
         done(&lab, sql).await;
     }
     // Randomized response is as everywhere.
@@ -164,6 +231,14 @@ async fn what_is_not_derived_is_refused() {
             "{sql}\n{refused}"
         );
     }
+    // Bounds that would be found are a range that is missing.
+    let refused = why(&lab, "SELECT SUM(id) AS n FROM survey").await;
+    assert!(refused.contains("HQ007") && refused.contains("CLAMP(id, lo, hi)"), "{refused}");
+    // What is exact is free each time, so that a release table would keep nothing that was paid.
+    let kept =
+        "CREATE RELEASE TABLE kept AS SELECT region, COUNT(*) AS n FROM survey GROUP BY region";
+    let refused = why(&lab, kept).await;
+    assert!(refused.contains("the query itself, which is free"), "{refused}");
     assert_eq!(lab.budgets().unwrap()[0].spent.nano, 0);
 }
 
@@ -214,6 +289,17 @@ async fn what_contradicts_public_presence_is_not_declared() {
     assert_eq!(cells(&lab, "SELECT COUNT(*) AS n FROM survey WHERE age > 40").await, "3");
     let described = done(&lab, "DESCRIBE survey").await;
     assert!(described.contains("privacy unit, presence public"), "{described}");
+    // Rows that name nobody are in no answer, and the owner is told of them.
+    let nobody = tempfile::tempdir().unwrap();
+    let file = nobody.path().join("survey.csv");
+    std::fs::write(&file, SURVEY.replace("\n3,", "\n,").replace("\n5,", "\n,")).unwrap();
+    let other = Engine::in_memory().unwrap();
+    let table = format!("CREATE EXTERNAL TABLE survey {TABLE} '{}'", file.display());
+    done(&other.owner(), &table).await;
+    let told = done(&other.owner(), PRESENT).await;
+    assert!(told.contains("in 2 rows of survey, id is NULL: they belong to nobody"), "{told}");
+    let lab = other.analyst("lab").unwrap();
+    assert_eq!(cells(&lab, "SELECT COUNT(*) AS n FROM survey").await, "4");
     // What a person says could make a line unreadable, and exact counts would tell.
     let broken = tempfile::tempdir().unwrap();
     let file = broken.path().join("survey.csv");

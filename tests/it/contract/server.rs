@@ -10,6 +10,7 @@ mod described;
 mod hostile;
 mod load;
 mod own;
+mod policies;
 mod promises;
 mod psql;
 

@@ -528,6 +528,7 @@ async fn quotations_that_do_not_end_are_refused_with_their_line() {
         ("1,\"a\nb\"\n2,\"open\n3,c\n", "the quotation in line 4 does not end"),
         ("1,\"a\nb\"\n2,c,d\n", "the row in line 4 has 3 cells, and the table has 2 columns"),
         ("1,5\" pipe\n2,6\" pipe\n", "line 2 has text beside the quotation marks of a cell"),
+        ("1,\"a\nb\" c\n", "line 2 has text beside the quotation marks of a cell"),
         ("1,\"a\n2,b\n3,c\"\n", "line 3 is within quotes and reads like a row"),
     ] {
         std::fs::write(&path, format!("id,note\n{rows}9,z\n")).unwrap();
@@ -546,4 +547,40 @@ async fn quotations_that_do_not_end_are_refused_with_their_line() {
     done(&owner, &create(&path, "", "OPTIONS ('line_breaks' 'true')")).await;
     let said = done(&owner, declare).await;
     assert!(said.contains("1 row of t goes over several lines"), "{said}");
+}
+
+/// The owner learns which columns of a changed file differ, and analysts that it changed. Where
+/// only rows differ, there is no column to name.
+#[tokio::test]
+async fn a_changed_file_names_its_columns_to_the_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::in_memory().unwrap();
+    let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+    let path = folder.path().join("t.csv");
+    std::fs::write(&path, "id,age,city\n1,30,Oslo\n2,41,Rome\n").unwrap();
+    done(&owner, &create(&path, "", "")).await;
+    done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
+    done(&owner, "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100)").await;
+    let ask = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE age > 30";
+    let changed = "was changed since its rows were declared";
+    let other = "has other columns than were declared";
+    for (text, differs) in [
+        ("id,age\n1,30\n", "a header without city"),
+        ("id,years,town\n1,30,Oslo\n", "a header without age, city"),
+        ("id,city,age\n1,Oslo,30\n", "a header with the columns in another order"),
+        ("id,age,city,more\n1,30,Oslo,5\n", "a header with 4 cells for 3 columns"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let told = why(&owner, ask).await;
+        assert!(told.contains(&format!("{other}: {differs}")), "{text}: {told}");
+        let told = why(&lab, ask).await;
+        assert!(told.contains(changed), "{text}: {told}");
+        for hidden in [differs, "city", "town", "more", "order"] {
+            assert!(!told.contains(hidden), "{text}: {told}");
+        }
+    }
+    std::fs::write(&path, "id,age,city\n1,33,Oslo\n").unwrap();
+    let told = [why(&owner, ask).await, why(&lab, ask).await];
+    assert!(told.iter().all(|told| told.contains(changed)), "{told:?}");
+    assert!(!told.concat().contains("age"), "{told:?}");
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
 use datafusion::datasource::{MemTable, provider_as_source};
 use hushql_engine::analysis::{Lookups, analyze};
 use hushql_engine::bind::bind;
@@ -57,6 +58,18 @@ pub fn release_under(
     lookups: &Lookups,
     budgets: &[Budget],
 ) -> Release {
+    let rows = Arc::new(MemTable::try_new(rows[0].schema(), vec![rows]).unwrap());
+    release_over(sql, table, rows, lookups, budgets)
+}
+
+/// The same over rows that may change from run to run.
+pub fn release_over(
+    sql: &str,
+    table: &Table,
+    rows: Arc<dyn TableProvider>,
+    lookups: &Lookups,
+    budgets: &[Budget],
+) -> Release {
     let Ok(Statement::Query(query)) = parse(sql) else { panic!("{sql}: {:?}", parse(sql)) };
     let vault = Vault::in_memory().unwrap();
     vault.create_table(table).unwrap();
@@ -65,7 +78,6 @@ pub fn release_under(
     }
     let catalog = vault.catalog().unwrap();
     let name = &table.name;
-    let rows = Arc::new(MemTable::try_new(rows[0].schema(), vec![rows]).unwrap());
     let source = provider_as_source(Arc::new(PrivateTable::new(name, rows)));
     let sources = BTreeMap::from([(name.clone(), source)]);
     let bound = bind(query, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));

@@ -213,6 +213,27 @@ async fn columns_are_followed_through_views_links_and_public_tables() {
             "SELECT c, LAPLACE(eps=1) SUM(CAST(zip = c AS BIGINT)) AS n FROM visits CROSS JOIN (VALUES ('z0'), ('z1')) AS v(c) GROUP BY c",
             true,
         ),
+        // What a condition found stands in what it tells apart.
+        (
+            "SELECT k, LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT patient, 'a' AS k FROM visits WHERE zip = 'z0' UNION ALL SELECT patient, 'b' FROM visits WHERE zip = 'z1') AS q GROUP BY k KEYS ('a', 'b')",
+            true,
+        ),
+        (
+            "SELECT k, LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT a.id, CASE WHEN b.patient IS NULL THEN 'no' ELSE 'yes' END AS k FROM people AS a LEFT JOIN (SELECT patient FROM visits WHERE zip = 'z0') AS b ON a.id = b.patient) AS q GROUP BY k KEYS ('no', 'yes')",
+            true,
+        ),
+        (
+            "SELECT k, LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT patient, COUNT(*) AS k FROM (SELECT patient FROM visits UNION ALL SELECT patient FROM visits WHERE zip = 'z0') AS u GROUP BY patient) AS q GROUP BY k KEYS (1, 2)",
+            true,
+        ),
+        (
+            "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT patient, 'a' AS k FROM visits WHERE zip = 'z0' UNION ALL SELECT patient, 'b' FROM visits WHERE zip = 'z1') AS q",
+            false,
+        ),
+        (
+            "SELECT cost > 10 AS dear, LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT patient, cost FROM visits WHERE zip = 'z0' UNION ALL SELECT patient, cost FROM visits WHERE zip = 'z1') AS q GROUP BY cost > 10",
+            false,
+        ),
         (
             "SELECT town, LAPLACE(eps=1) COUNT(*) FILTER (WHERE cost > size) AS n FROM visits CROSS JOIN towns GROUP BY town",
             false,
@@ -245,6 +266,23 @@ async fn columns_are_followed_through_views_links_and_public_tables() {
             "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN towns ON zip = code WHERE code = 'z1'",
             true,
         ),
+        // So is what is computed from the same column of the same rows.
+        (
+            "SELECT r, LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN (SELECT code, code AS r FROM towns) AS q ON zip = code GROUP BY r",
+            true,
+        ),
+        (
+            "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN (SELECT code, lower(code) AS r FROM towns) AS q ON zip = code WHERE r = 'z1'",
+            true,
+        ),
+        (
+            "SELECT r, LAPLACE(eps=1) COUNT(zip) AS n FROM (SELECT code, code AS r FROM towns) AS q LEFT JOIN visits ON zip = code GROUP BY r",
+            true,
+        ),
+        (
+            "SELECT r, LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN (SELECT code, town AS r FROM towns) AS q ON zip = code GROUP BY r",
+            false,
+        ),
         (
             "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN (SELECT 'z1' AS code) AS one ON zip = code",
             true,
@@ -273,6 +311,8 @@ async fn columns_are_followed_through_views_links_and_public_tables() {
             true,
         ),
         ("(SELECT code FROM towns WHERE code IN (SELECT code FROM towns WHERE size = 1))", true),
+        // A literal among the values of the table is one that the query writes.
+        ("(SELECT code FROM towns WHERE size < 0 UNION ALL SELECT 'z1')", true),
         // Other columns of the joined table are free, before the join as after it.
         ("(SELECT * FROM towns WHERE town = 'Rome')", false),
         ("(SELECT code AS code, size + 1 AS more FROM towns)", false),

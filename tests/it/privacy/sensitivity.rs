@@ -377,6 +377,13 @@ pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without:
                 let placed = pairs.map(|(full, without)| line(full, without));
                 presence::one_answer(sql, &placed.collect::<Vec<_>>())
             }
+            (ReleaseKind::Choice(_), Exact::Vectors(full), Exact::Vectors(without))
+                if measure.replaced.is_some() && measure.clause.operand == Operand::Response =>
+            {
+                let groups = changes(full, without);
+                let groups = groups.iter().map(|group| placed(group));
+                presence::one_answer(sql, &groups.collect::<Vec<_>>())
+            }
             (ReleaseKind::Choice(choice), Exact::Vectors(full), Exact::Vectors(without)) => {
                 let groups = changes(full, without);
                 check_sizes(

@@ -330,6 +330,8 @@ async fn a_grant_ends_with_its_template_and_domains_follow_public_rows() {
     done(&full, "SELECT * FROM named('north')").await;
     let said = why(&full, "SELECT * FROM named('east')").await;
     assert!(said.contains("REFERENCES regions(name)"), "{said}");
+    // A call to paste has a value that the column has.
+    assert!(said.contains("SELECT * FROM named('north')"), "{said}");
     // Replaced, it keeps its grants; dropped, it loses them.
     done(&owner, &MONTHLY.replace("CREATE", "CREATE OR REPLACE").replace("eps=100", "eps=2")).await;
     assert_eq!(lab.cost("SELECT * FROM monthly('south', 1)").unwrap().to_string(), "ε = 2.5");

@@ -26,6 +26,8 @@ use rand_chacha::ChaCha20Rng;
 use crate::privacy::line;
 use crate::privacy::selection::pearson;
 
+mod ranks;
+
 type Rows = Vec<(i64, Option<&'static str>, &'static str, i64)>;
 
 /// Rows of a unit, a postcode without a domain, a letter with one, a number from 0 to 9.

@@ -56,12 +56,12 @@ pub(crate) enum CellsRead {
     Only(Touched),
 }
 
-/// The query shows no cells.
-const NOT_SHOWN: &str = "nothing shows that all rows it reads are of some of them: write WHERE column = value, or IN (…), next to the other conditions";
+/// The query shows no cells. `{column}` stands for the column of the cells.
+const NOT_SHOWN: &str = "nothing shows that all rows it reads are of some of them: write WHERE {column} = value, or IN (…), next to the other conditions";
 /// The query reads every listed cell.
 const EVERY: &str = "it reads every one of them";
 /// The query shows no months.
-const NO_MONTHS: &str = "nothing shows which months it reads: write WHERE column >= DATE '2026-03-01' AND column < DATE '2026-04-01', next to the other conditions";
+const NO_MONTHS: &str = "nothing shows which months it reads: write WHERE {column} >= DATE '2026-03-01' AND {column} < DATE '2026-04-01', next to the other conditions";
 /// Whether a group is shown depends on how many units are in it.
 const HIDDEN: &str = "groups of few people are hidden";
 

@@ -30,6 +30,7 @@ use above::unmatched_joins::no_unmatched_join;
 use above::unranged::no_histogram;
 use below::subquery_semantics::only_true_joins;
 use context::Context;
+use exact_shares::give_shares;
 use hierarchies::hierarchies;
 use not_analyzed::lost;
 use outcome::released_parts;
@@ -40,6 +41,7 @@ mod call;
 mod cells;
 pub(crate) mod context;
 pub(crate) mod default_shares;
+mod exact_shares;
 mod expr;
 mod hierarchies;
 mod keys;
@@ -63,6 +65,7 @@ pub use below::walk::Tables;
 pub use call::lookup::{Lookup, Lookups};
 pub(crate) use cells::CellsRead;
 pub(crate) use expr::calendar::cuts_moments;
+pub(crate) use expr::date_arithmetic::counts_microseconds;
 pub(crate) use expr::domain::enforced;
 pub use expr::domain::{DomainError, typed};
 pub(crate) use expr::interval_ends::{EndTold, EndWorth};
@@ -73,7 +76,7 @@ pub use measure::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
-pub use measure::neighbours::Replaced;
+pub use measure::neighbours::{Replaced, RowChange};
 pub(crate) use measure::people_behind::stated_parameters;
 pub use measure::people_behind::{PeopleCount, PeopleFloor};
 pub(crate) use measure::row_bound_ladder::proposed;
@@ -188,6 +191,7 @@ fn analyze_once(context: Context<'_>) -> Result<Analysis, NotAnalyzed> {
         let unknown = parts.iter_mut().filter_map(PrivateAggregate::unknown_partitions_mut);
         unknown.for_each(|groups| groups.released.clear());
     }
+    give_shares(&mut parts);
     let refused = |error: NotAnalyzed| error.said(|refusal| refusal.after(&steps));
     let hierarchies = hierarchies(&parts).map_err(refused)?;
     let early = |value: &Value| {

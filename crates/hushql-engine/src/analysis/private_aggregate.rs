@@ -106,10 +106,13 @@ impl PrivateAggregate {
 
     /// The argument of a measure, if it is the difference of columns.
     pub(crate) fn difference_in(&self, measure: &Measure) -> Option<String> {
+        self.argument_of(measure).filter(|own| is_difference(own)).map(readable)
+    }
+
+    /// The argument of a measure.
+    pub(crate) fn argument_of(&self, measure: &Measure) -> Option<&Expr> {
         let index = self.measures.iter().position(|other| other.column == measure.column)?;
-        let argument =
-            CallOf::function(self.aggregate.aggr_expr.get(index)?)?.params.args.first()?;
-        is_difference(argument).then(|| readable(argument))
+        CallOf::function(self.aggregate.aggr_expr.get(index)?)?.params.args.first()
     }
 
     pub(crate) fn aggregate_above(&mut self, aggregates: String) {
@@ -181,6 +184,10 @@ impl PrivateAggregate {
     /// The measures, one per released column.
     pub fn measures(&self) -> &[Measure] {
         &self.measures
+    }
+
+    pub(super) fn measures_mut(&mut self) -> &mut [Measure] {
+        &mut self.measures
     }
 
     /// The released table: key columns, then one column per measure.
@@ -304,8 +311,10 @@ pub(crate) fn cut(
             catalog: sources.catalog,
         };
         let measures = calls.iter().enumerate().map(|(i, call)| {
-            measure(call, &mut frame, &keys)
-                .map_err(|error| error.in_call(call.release, aggregate, i))
+            // How a replaced row moves bounds that are found is not derived.
+            let finds = replacement.is_none();
+            let measured = measure(call, &mut frame, &keys);
+            measured.map_err(|e| if finds { e.in_call(call.release, aggregate, i) } else { e })
         });
         let mut measures = measures.collect::<Result<Vec<_>, _>>()?;
         let are_unknown = keys.are_unknown();
@@ -316,10 +325,8 @@ pub(crate) fn cut(
         // This δ is for unknown groups, which only other sets have.
         measures.iter_mut().for_each(Measure::without_idle_delta);
     }
-    if let Some(replacement) = &replacement {
-        for (call, measure) in calls.iter().zip(&mut measures) {
-            replacement.derive(call, measure, &flow)?;
-        }
+    for (call, measure) in calls.iter().zip(&mut measures) {
+        replacement.iter().try_for_each(|own| own.derive(call, measure, &flow))?;
     }
     same_rows(&measures)?;
     let unknown_partitions = match keys.are_unknown() {

@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use crate::analysis::{Measure, Origin};
+use crate::release::{PartitionSelection, Release};
 use crate::visible::{self, rounded};
 
 /// The meaning of an accuracy's value.
@@ -59,6 +61,16 @@ impl fmt::Display for AccuracyKind {
             Self::Truthful => "truthful",
         })
     }
+}
+
+/// True if the values that an output shows decide which rows come out. An exact number is off by
+/// nothing, whatever it decides.
+pub(super) fn is_chosen(release: &Release, origin: &Origin) -> bool {
+    let own = release.analysis().parts().get(origin.part);
+    let measure = own.and_then(|part| part.measures().get(origin.measure));
+    let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
+    let decides = origin.is_chosen_by || counter == Some(origin.measure);
+    decides && !measure.is_some_and(Measure::is_exact)
 }
 
 /// How accurate one released column is. It covers the noise alone. It does not cover what bounding

@@ -45,6 +45,7 @@ pub(super) fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> O
     let halves = !in_rho && matches!(mechanized, Some(Mechanism::Laplace(_)));
     let kept = drawn.released.get(part).and_then(|batch| kept_sign(batch, least));
     let ends = kept.map(|negative| (if negative { -value } else { 0.0 }, value));
+    let ends = ends.filter(|(lo, hi)| hi - lo <= WIDEST);
     let written = ends.filter(|_| halves).and_then(|ends| clamped(text, ends));
     Some(Bound {
         text: text.to_owned(),
@@ -99,6 +100,9 @@ fn clamped(text: &str, (lo, hi): (f64, f64)) -> Option<String> {
     let is_plain = !argument.contains(['\'', '"', ',']);
     is_plain.then(|| format!("{name}(CLAMP({argument}, {lo}, {hi}){after}"))
 }
+
+/// A CLAMP to more than this is no range: the bounds would be found again.
+const WIDEST: f64 = 4.6e18;
 
 /// A text of more bytes than this is named by its heading, as it is written.
 const LONG_TEXT: usize = 100;

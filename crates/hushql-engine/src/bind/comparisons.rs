@@ -325,11 +325,16 @@ pub(super) fn mismatch(
                 None => said(format!("CAST({x} AS VARCHAR) {op} {}", operand(b))),
             };
         }
+        if of == ValueKind::Boolean && other == ValueKind::Text && text_of(b).is_some() {
+            let (x, text) = (written(a), written(b));
+            let why = format!("{x} is true or false, and {text} is neither: {TRUTH_TEXTS}");
+            return Some(refusal(clause(), why, format!("{} = TRUE", operand(a))));
+        }
         if of == ValueKind::Boolean && other == ValueKind::Text && literal(a).is_some() {
             return said(format!("{} {} '{x}'", operand(b), swapped(op)));
         }
         if of == ValueKind::Boolean && other == ValueKind::Text {
-            return said(truth(&x, op, text_of(b)));
+            return said(format!("{x} = TRUE"));
         }
         if of == ValueKind::Boolean && other == ValueKind::Number && literal(a).is_some() {
             return said(format!("{} <> 0", operand(b)));
@@ -409,15 +414,11 @@ fn no_moment(x: &str, op: &str, text: &str, of: ValueKind) -> Option<String> {
     })
 }
 
-/// What to write for a truth value that is compared with a word or a number.
-fn truth(x: &str, op: &str, word: Option<&str>) -> String {
-    let word = word.map(str::to_lowercase);
-    let yes = matches!(word.as_deref(), Some("yes" | "y" | "true" | "t" | "on" | "1"));
-    let no = matches!(word.as_deref(), Some("no" | "n" | "false" | "f" | "off" | "0"));
-    match op {
-        "=" if no => format!("NOT {x}"),
-        "<>" if yes => format!("NOT {x}"),
-        "=" | "<>" if yes || no => x.to_owned(),
+/// What to write for a truth value that is compared with a number.
+fn truth(x: &str, op: &str, number: Option<&str>) -> String {
+    match (op, number) {
+        ("=", Some("0")) | ("<>", Some("1")) => format!("NOT {x}"),
+        ("=", Some("1")) | ("<>", Some("0")) => x.to_owned(),
         _ => format!("{x} = TRUE"),
     }
 }
@@ -465,6 +466,10 @@ fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Re
     }
     None
 }
+
+/// The texts that are truth values.
+const TRUTH_TEXTS: &str = "'t', 'true', 'yes', 'on' and '1' are true, \
+    'f', 'false', 'no', 'off' and '0' are false";
 
 /// The start of the message about an expression that is not a condition.
 const NO_CONDITION: &str = "a condition is true or false, and ";

@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 
 use super::marker::marker_function;
 use crate::catalog::RESERVED;
-use crate::dialect::{Consistent, KeysClause, MOST_SETS, ReleaseClause, marked};
+use crate::dialect::{Consistent, KeysClause, MOST_SETS, ReleaseClause, ReleaseInSet, marked};
 use crate::privacy::ParameterError;
 
 /// The most tables that the sets of a statement may read together, counted at each use.
@@ -238,6 +238,7 @@ impl Sets {
                     // Consistent releases of all sets belong together.
                     share.consistent =
                         share.consistent.map(|one| Consistent { of: written, ..one });
+                    share.set = Some(ReleaseInSet { of: written, number });
                     let keys = keys();
                     share.keys = if keys.iter().any(Option::is_some) { keys } else { Vec::new() };
                     self.releases.push(share);

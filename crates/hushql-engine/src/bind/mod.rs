@@ -36,7 +36,7 @@ use sqlparser::ast as sql;
 use crate::catalog::RESERVED;
 use crate::dialect::{
     Operand, QueryStatement, ReleaseClause, candidate_marker, magnitude_name, marker,
-    moved_times_name, parameter_marker,
+    moved_times_name, parameter_marker, time_between_name,
 };
 use crate::functions::{
     capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
@@ -58,6 +58,8 @@ use one_type::with_one_type;
 use percentile_disc::DiscreteQuantile;
 pub(crate) use percentile_disc::PERCENTILE_DISC;
 use struct_fields::with_fields;
+use time_between::TimeBetween;
+use truth_texts::{TruthTexts, with_truth_literals};
 use unvalued::unvalued;
 use using::Numbered;
 
@@ -89,7 +91,9 @@ pub(crate) mod sources;
 mod spans;
 mod struct_fields;
 mod temporal;
+mod time_between;
 mod time_zones;
+mod truth_texts;
 mod union_names;
 mod unvalued;
 mod using;
@@ -185,6 +189,7 @@ pub(crate) fn bind_unvalued(
     let planner = SqlToRel::new_with_options(&context, options);
     let (plan, releases) = numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(with_truth_literals)
         .and_then(not_computed::check)
         .and_then(|plan| chosen_values::check(plan, null_values))
         .and_then(|plan| {
@@ -261,6 +266,7 @@ pub(crate) fn planned(
     let planner = SqlToRel::new(&context);
     numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(with_truth_literals)
         .and_then(not_computed::check)
         .and_then(|plan| chosen_values::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
@@ -276,7 +282,8 @@ pub(crate) fn planned(
 /// Runs type coercion, the only rewrite between the planner and the analysis: our own for dates and
 /// moments, then DataFusion's.
 fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-    let plan = temporal::in_microseconds(spans::in_durations(plan)?)?;
+    let plan = spans::in_durations(time_between::without_calls(plan)?)?;
+    let plan = temporal::in_microseconds(plan)?;
     Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
         plan,
         options,
@@ -325,6 +332,8 @@ impl Functions {
         scalars.insert("clamp".to_owned(), clamp_function());
         scalars.insert(magnitude_name(), magnitude_function());
         scalars.insert(moved_times_name(), moved_times_function());
+        let between = ScalarUDF::from(TimeBetween::default());
+        scalars.insert(time_between_name(), Arc::new(between));
         scalars.insert("ordered_list".to_owned(), ordered_list_function());
         scalars.insert("date_diff".to_owned(), date_diff_function());
         scalars.insert("datediff".to_owned(), date_diff_function());
@@ -394,7 +403,8 @@ impl<'a> Context<'a> {
                 scalars.insert(candidate_marker(n), Arc::new(function));
             }
         }
-        let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Strict { null_values })];
+        let mut planners: Vec<Arc<dyn ExprPlanner>> =
+            vec![Arc::new(TruthTexts), Arc::new(Strict { null_values })];
         planners.extend(SessionStateDefaults::default_expr_planners());
         let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::new(joins))];
         let options = ConfigOptions::default();

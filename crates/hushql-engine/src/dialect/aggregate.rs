@@ -12,6 +12,7 @@ use sqlparser::ast::{self as sql, Expr, Ident, ObjectName};
 use sqlparser::parser::{Parser, ParserError};
 
 use super::ast::{AggregateCall, AggregateName, marked};
+use super::calendar_calls::number_times;
 use super::literal::literal_of;
 use super::spelling::respelled;
 use crate::dialect::clauses::number;
@@ -123,6 +124,7 @@ pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedPart
     };
     respelled(&mut function);
     let text = column_name(&function);
+    number_times(&mut function);
     match aggregate_call(function) {
         Ok((call, arguments, filter)) => Ok((call, arguments, filter, text)),
         Err(message) => Err(ParserError::ParserError(format!("{message}{}", at.span.start))),

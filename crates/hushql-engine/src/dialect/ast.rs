@@ -11,7 +11,7 @@ pub use super::asked::Parameters;
 use super::budget_request::BudgetRequestStatement;
 use super::called_template::TemplateCall;
 use super::declaration::{Declaration, ReleaseTableChange, Show};
-pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause};
+pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause, ReleaseInSet};
 pub use super::markers::{candidate_marker, candidate_of, marked, marker};
 use super::synthetic_options::{SyntheticMethod, SyntheticOptions};
 use crate::dialect::copy_format::CopyTarget;
@@ -174,6 +174,8 @@ pub struct ReleaseClause {
     /// How the release is made consistent with those of the other sets of its ROLLUP; `None` if it
     /// is not.
     pub consistent: Option<Consistent>,
+    /// Which set of ROLLUP, CUBE or GROUPING SETS it is of; `None` if it is of none.
+    pub set: Option<ReleaseInSet>,
     /// True if FRESH stands before it: it is drawn again, even where it could be replayed.
     pub fresh: bool,
 }

@@ -14,6 +14,7 @@
 //! age(a) < 18                            whole years until today, compared with the number
 //! extract(year from age(b, a))           whole years, as timestampdiff(year, a, b)
 //! extract(epoch from b - a)              date_diff('microsecond', a, b) / 1000000.0
+//! avg(age(b, a)), avg(b - a)             whole years; seconds, if a and b turn out to be timestamps
 //! x + n * INTERVAL '1 month'             a function of its own
 //! ```
 
@@ -23,6 +24,7 @@ use sqlparser::ast::{
 };
 
 use crate::catalog::RESERVED;
+use crate::dialect::ast::AggregateName;
 use crate::dialect::clauses::call;
 
 /// Functions that take a part of a moment, and the parts.
@@ -311,6 +313,59 @@ fn moved_times(x: &Expr, n: Expr, span: Expr) -> Expr {
 /// The name of the function that moves a moment by several intervals. Nobody can write it.
 pub(crate) fn moved_times_name() -> String {
     format!("{RESERVED}_moved_times")
+}
+
+/// The name of the call around a difference that an aggregate reads. Nobody can write it.
+pub(crate) fn time_between_name() -> String {
+    format!("{RESERVED}_time_between")
+}
+
+/// Makes a number of the argument of an aggregate of numbers, and of CLAMP: an age has whole years,
+/// and a difference stands in a call of its own, until its type is known.
+pub(super) fn number_times(function: &mut sql::Function) {
+    let takes_numbers = match AggregateName::parse(&function.name.to_string()) {
+        Some(
+            AggregateName::Sum
+            | AggregateName::Avg
+            | AggregateName::Min
+            | AggregateName::Max
+            | AggregateName::Median
+            | AggregateName::Quantile
+            | AggregateName::Spread(_),
+        ) => true,
+        Some(
+            AggregateName::Count
+            | AggregateName::Revenue
+            | AggregateName::Joint(_)
+            | AggregateName::Unsupported(_),
+        ) => false,
+        // Bounds of a difference are numbers.
+        None => function.name.to_string().eq_ignore_ascii_case("clamp"),
+    };
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(x))) = list.args.first_mut() else {
+        return;
+    };
+    if !takes_numbers {
+        return;
+    }
+    if let Some(years) = Age::read(x).and_then(|age| age.part("year")) {
+        *x = years;
+    } else if is_difference(x) {
+        *x = call(time_between_name(), vec![x.clone()]);
+    }
+}
+
+/// True if an expression is the difference of two that are no literals.
+fn is_difference(expr: &Expr) -> bool {
+    let is_computed = |side: &Expr| !matches!(side, Expr::Interval(_) | Expr::Value(_));
+    match expr {
+        Expr::Nested(inner) => is_difference(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::Minus, right } => {
+            is_computed(left) && is_computed(right) && several_times(right).is_none()
+        }
+        _ => false,
+    }
 }
 
 /// How many whole units pass between two moments, toward zero: a year is over on its day, at its

@@ -39,6 +39,15 @@ pub struct Consistent {
     pub of: usize,
 }
 
+/// A release in one of the sets of ROLLUP, CUBE or GROUPING SETS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReleaseInSet {
+    /// The number of the release as written. The releases of all sets share its cost.
+    pub of: usize,
+    /// The number of the set.
+    pub number: usize,
+}
+
 /// The two releases that replace an aggregate whose bound the engine finds. Both carry the number
 /// of the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -130,6 +130,7 @@ impl<'a> Implied<'a> {
                         text,
                         finding: None,
                         consistent: None,
+                        set: None,
                         fresh,
                     });
                     ControlFlow::Continue(())

@@ -469,6 +469,7 @@ impl HushDialect {
             text,
             finding: None,
             consistent: None,
+            set: None,
             fresh: false,
         });
         clauses.releases.len() - 1

@@ -25,7 +25,7 @@ use sqlparser::ast::{
     VisitorMut, visit_expressions_mut, visit_relations_mut,
 };
 
-use super::calendar_calls::{calendar_call, either};
+use super::calendar_calls::{calendar_call, either, number_times};
 use super::date_patterns::without_pattern;
 use super::having_names::having_by_names;
 use super::pivot::without_pivots;
@@ -54,6 +54,7 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
+            number_times(function);
             let other = remainder(function).or_else(|| choice(function));
             if let Some(other) = other.or_else(|| quantile_list(function)) {
                 *expr = other;

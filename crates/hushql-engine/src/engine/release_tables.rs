@@ -20,6 +20,7 @@ use arrow::datatypes::Schema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
+use crate::analysis::{Analysis, Measure, PrivateAggregate};
 use crate::answer::{Accuracy, AccuracyKind, Answer, Head};
 use crate::catalog::{Catalog, CatalogError, Column, quoted};
 use crate::dialect::{Declaration, GrantClause, GrantObjects, QueryStatement, ReleaseTableChange};
@@ -264,6 +265,14 @@ impl Inner {
     }
 }
 
+/// True if a query releases a number or a choice that is not decided by public columns alone.
+fn draws(analysis: &Analysis) -> bool {
+    let is_drawn = |part: &PrivateAggregate| {
+        part.unknown_partitions().is_some() || !part.measures().iter().all(Measure::is_exact)
+    };
+    analysis.parts().iter().any(is_drawn)
+}
+
 pub(super) fn unknown(name: &str) -> Error {
     CatalogError::UnknownReleaseTable { table: name.to_owned() }.into()
 }
@@ -395,7 +404,7 @@ impl Session {
             let ready = || session.ready(asked.clone(), &state, runtime.clone());
             Attempts::at(ready).map(|ready| {
                 let planned = ready.due().planned();
-                let releases = !planned.release().analysis().parts().is_empty();
+                let releases = draws(planned.release().analysis());
                 (ready.quoted().schema, releases, planned.read_tables())
             })
         });
@@ -404,7 +413,7 @@ impl Session {
             return Err(Refusal::new(
                 Reason::Statement,
                 "CREATE RELEASE TABLE",
-                "the query releases nothing, so there is nothing to pay for and to keep",
+                "the query releases nothing, or exact numbers alone, so there is nothing to pay for and to keep",
                 "the query itself, which is free",
             )
             .into());

@@ -54,7 +54,7 @@ pub(crate) use shared_vault::SharedVault;
 pub(crate) use source::ledger::{LedgerSight, LedgerTable, vault_error};
 pub(crate) use synthetic_rows::{PreparedRows, prepare_rows, read_rows};
 #[cfg(any(test, feature = "testing"))]
-pub use testing::{Draws, Exact, ExactSums};
+pub use testing::{Draws, Exact, ExactSums, ScoredRuns};
 pub use verify::VerifyError;
 
 use std::borrow::Cow;
@@ -404,7 +404,7 @@ fn width(part: &PrivateAggregate, bounded_input: &BoundedInput) -> usize {
         .filter_map(|i| part.measures().get(*i))
         .map(Measure::width)
         .sum();
-    own + extra_columns(bounded_input.input_shape, part.measures())
+    own + extra_columns(bounded_input.input_shape, own)
 }
 
 /// What a private aggregate releases.

@@ -28,6 +28,7 @@ use crate::exec::draw::draw_plan::Specification;
 use crate::exec::draw::gathered_input::gather;
 use crate::grid::failed;
 use crate::sampler::QueryRng;
+use hushql_exec::gather::Gathered;
 
 /// The right to draw once: empty until the query is paid for, and empty again after use.
 #[derive(Debug, Clone, Default)]
@@ -146,13 +147,14 @@ impl ExecutionPlan for PrivatizeExec {
         let specification = Arc::clone(&self.specification);
         let schema = self.schema();
         let released = async move {
-            let mut gathered = Vec::with_capacity(inputs.len());
+            let mut gathered: Vec<Gathered> = Vec::with_capacity(inputs.len());
             for (input, (input_shape, columns)) in inputs.iter().zip(&specification.bounded_inputs)
             {
                 let mut times = 0;
                 let integers = loop {
                     let rows = site.rows(input, Arc::clone(&context))?;
-                    match gather(rows, *input_shape, &specification.keys, *columns).await {
+                    let first = gathered.first();
+                    match gather(rows, *input_shape, &specification.keys, *columns, first).await {
                         Ok(integers) => break integers,
                         // A retry reads the integers of all rows again; a failed attempt leaves
                         // none.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
@@ -114,24 +114,35 @@ impl ExactSums {
     /// # Errors
     /// Any error while running; an analyzed private aggregate must not cause one.
     pub async fn run(&self, state: &SessionState, rank: u64) -> Result<Vec<Exact>> {
-        let mut gathered = Vec::new();
+        let mut gathered: Vec<Gathered> = Vec::new();
         for (plan, input_shape, columns) in &self.bounded_inputs {
             let rows = plan.ready()?.execute(0, state.task_ctx())?;
-            gathered.push(gather(rows, *input_shape, &self.keys, *columns).await?);
+            let first = gathered.first();
+            gathered.push(gather(rows, *input_shape, &self.keys, *columns, first).await?);
         }
         self.measures
             .iter()
             .map(|(measure, bounded_input, first)| {
                 let own = gathered.get(*bounded_input).ok_or_else(failed)?;
-                let counter = self.bounded_inputs.get(*bounded_input).map(|(_, input_shape, _)| {
-                    match input_shape {
+                let counter =
+                    self.bounded_inputs.first().map(|(_, input_shape, _)| match input_shape {
                         InputShape::Groups { counter } => *counter,
                         InputShape::Sums
                         | InputShape::Distinct
                         | InputShape::Places
                         | InputShape::Keys => 0,
-                    }
-                });
+                    });
+                if let (Some(choice), Some(Gathered::Groups { keys, sums })) =
+                    (measure.choice(), gathered.first())
+                {
+                    let counts = sums.get(counter.unwrap_or(0)).ok_or_else(failed)?;
+                    let lines = named(keys, counts.len())?.into_iter().zip(counts).enumerate();
+                    let lines = lines.map(|(group, (name, count))| {
+                        let runs = exact_runs(choice, own, &self.keys, group, rank);
+                        Ok((name, (*count, runs.map_err(|_| failed())?)))
+                    });
+                    return lines.collect::<Result<_>>().map(Exact::GroupLines);
+                }
                 exact(measure, own, *first, counter.unwrap_or(0), &self.keys, rank)
             })
             .collect()
@@ -188,12 +199,28 @@ pub enum Exact {
     },
     /// By outer group, the scores of a long candidate axis as runs: each with its first candidate,
     /// its length, the score of the first candidate, and the difference between neighbours.
-    Lines(Vec<Vec<(u64, u64, i128, i128)>>),
+    Lines(Vec<ScoredRuns>),
     /// Undeclared keys as text, in order, with their scores.
     Keys(Vec<(String, i128)>),
     /// Undeclared groups by their keys as text, with their number of units and one measure's
     /// integers.
     Groups(BTreeMap<String, (i128, Vec<i128>)>),
+    /// Undeclared groups by their keys as text, with their number of units and the scores of a
+    /// candidate axis as runs, as in [`Exact::Lines`].
+    GroupLines(BTreeMap<String, (i128, ScoredRuns)>),
+}
+
+/// Runs of scores: each with its first candidate, its length, the score of the first candidate, and
+/// the difference between neighbours.
+pub type ScoredRuns = Vec<(u64, u64, i128, i128)>;
+
+/// The keys of undeclared groups as text.
+fn named(keys: &[ArrayRef], groups: usize) -> Result<Vec<String>> {
+    let name = |group: usize| {
+        let of = |column: &ArrayRef| Ok(ScalarValue::try_from_array(column, group)?.to_string());
+        Ok(keys.iter().map(of).collect::<Result<Vec<_>>>()?.join(", "))
+    };
+    (0..groups).map(name).collect()
 }
 
 /// The most scores to list one by one.
@@ -230,14 +257,11 @@ fn exact(
         }
         (None, Gathered::Groups { keys, sums }) => {
             let mut groups = BTreeMap::new();
-            for (i, count) in sums.get(counter).ok_or_else(failed)?.iter().enumerate() {
-                let name = keys
-                    .iter()
-                    .map(|column| Ok(ScalarValue::try_from_array(column, i)?.to_string()))
-                    .collect::<Result<Vec<_>>>()?;
+            let counts = sums.get(counter).ok_or_else(failed)?;
+            for (i, (count, name)) in counts.iter().zip(named(keys, counts.len())?).enumerate() {
                 let own = sums.get(first..first + measure.width()).ok_or_else(failed)?;
                 let own = own.iter().filter_map(|sums| sums.get(i).copied()).collect();
-                groups.insert(name.join(", "), (*count, own));
+                groups.insert(name, (*count, own));
             }
             Ok(Exact::Groups(groups))
         }
@@ -277,12 +301,13 @@ impl Draws {
         key.set(HashKey::new([1, 2, 3, 4]));
         let bounded_inputs = bounded_inputs(analyzed, state, &key).await?;
         let specification = specification(release, part, &bounded_inputs)?;
-        let mut gathered = Vec::new();
+        let mut gathered: Vec<Gathered> = Vec::new();
         for (bounded_input, (input_shape, columns)) in
             bounded_inputs.into_iter().zip(&specification.bounded_inputs)
         {
             let rows = single(bounded_input.plan).execute(0, state.task_ctx())?;
-            gathered.push(gather(rows, *input_shape, &specification.keys, *columns).await?);
+            let (keys, first) = (&specification.keys, gathered.first());
+            gathered.push(gather(rows, *input_shape, keys, *columns, first).await?);
         }
         Ok(Self { specification, gathered })
     }

@@ -117,7 +117,8 @@ impl Explanation {
                 let fitted = release.fitted(i, position);
                 lines.extend(fitted.map(consistent_lines::line));
                 let compared = hidden.is_some_and(|hidden| hidden.counter() == Some(position));
-                let chosen_by = compared || release.analysis().is_chosen_by(i, position);
+                let decides = compared || release.analysis().is_chosen_by(i, position);
+                let chosen_by = decides && !measure.is_exact();
                 if chosen_by {
                     lines.push(("shown", DECIDES.to_owned()));
                 }
@@ -289,7 +290,12 @@ fn set_line(part: &PrivateAggregate, mechanisms: &[Mechanized]) -> Option<(&'sta
     let shares: Vec<String> = shares.collect();
     // Sets of a release that asks for an accuracy each have a cost of their own.
     let is_shared = part.measures().iter().any(|m| m.clause.parameters.within.is_none());
-    let equally = if is_shared { ", which share the cost equally" } else { "" };
+    let has_exact = part.measures().iter().any(|measure| measure.replaced.is_some());
+    let equally = match (is_shared, has_exact) {
+        (true, false) => ", which share the cost equally",
+        (true, true) => ", which share the cost; exact numbers need none",
+        (false, _) => "",
+    };
     let shares = shares.join(", ");
     Some(("set", format!("({keys}), one of {sets} sets of GROUP BY{equally}: {shares}")))
 }
@@ -305,9 +311,12 @@ fn release_lines(
     let bounds = bounds_lines(part, measure);
     match &measure.release_kind {
         ReleaseKind::Choice(choice) => {
-            lines.extend(choice_lines(measure, choice, mechanized, part));
+            lines.extend(choice_lines(measure, choice, mechanized, (part, share)));
             let after_score = lines.len().min(1);
             lines.splice(after_score..after_score, bounds);
+            if part.unknown_partitions().is_some() {
+                lines.push(("keys", keys_text(part)));
+            }
             lines.extend(presence_line(measure));
         }
         ReleaseKind::Number(_) => {
@@ -420,9 +429,7 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
         return ladder::error_text(measure);
     }
     match mechanized.accuracy {
-        Predicted::Within(_) | Predicted::WithinOverCount(_) if measure.is_exact() => {
-            "none: it is the number itself".to_owned()
-        }
+        _ if measure.is_exact() => "none: it is the number itself".to_owned(),
         Predicted::Within(t) => {
             format!("with 95 %: within {} of the bounded aggregate", rounded(t))
         }

@@ -13,6 +13,7 @@ use crate::analysis::{
 };
 use crate::dialect::{MechanismName, Operand, PriorClause};
 use crate::explain::number_text::{at_most, equal_to, exact_rate, number};
+use crate::explain::threshold_lines::in_unknown_groups;
 use crate::grid::Grid;
 use crate::mechanism::{NoisyKeys, ScoreNoise, UnknownRule};
 use crate::privacy::{Rational, decimal_text};
@@ -39,7 +40,7 @@ pub(super) fn choice_lines(
     measure: &Measure,
     choice: &Choice,
     mechanized: &Mechanized,
-    part: &PrivateAggregate,
+    (part, share): (&PrivateAggregate, &str),
 ) -> Vec<(&'static str, String)> {
     let low = choice.prefers_low();
     let is_row = part.subject().is_row();
@@ -56,7 +57,9 @@ pub(super) fn choice_lines(
     )];
     lines.push(("candidates", candidates_text(measure, choice, mechanized)));
     lines.extend(rank_text(choice, mechanized).map(|text| ("rank", text)));
-    lines.extend(sharing_text(measure, choice, mechanized, part).map(|text| ("share", text)));
+    lines.extend(
+        sharing_text(measure, choice, mechanized, (part, share)).map(|text| ("share", text)),
+    );
     lines.push(("draws", draws_text(measure, choice, mechanized)));
     lines.extend(kept_from(choice, mechanized).map(|from| {
         let text = format!(
@@ -307,8 +310,11 @@ fn sharing_text(
     measure: &Measure,
     choice: &Choice,
     mechanized: &Mechanized,
-    part: &PrivateAggregate,
+    (part, share): (&PrivateAggregate, &str),
 ) -> Option<String> {
+    if part.unknown_partitions().is_some() {
+        return Some(in_unknown_groups(choice, share));
+    }
     let outer = part.keys().outer().len();
     if let Mechanism::NoisyKeys(keys) = &mechanized.mechanism {
         let (most, whole) = match keys.noise() {

@@ -5,10 +5,10 @@
 
 use serde_json::{Value, json};
 
-use crate::analysis::{Compares, ContributionBounds, Payer, PrivateAggregate};
+use crate::analysis::{Choice, Compares, ContributionBounds, Payer, PrivateAggregate, Sharing};
 use crate::explain::number_text::{at_most, number};
 use crate::privacy::{Delta, decimal_text};
-use crate::release::exact_text::{exact, steps_text};
+use crate::release::exact_text::{exact, score_units, steps_text};
 use crate::release::mechanism::Mechanism;
 use crate::release::{Other, PartitionSelection};
 
@@ -161,6 +161,29 @@ pub(super) fn share_text(
         part.unknown_partitions().is_some_and(|groups| groups.payer == Payer::Release(measure));
     let alone = hidden.is_some_and(|hidden| hidden.noise().is_some());
     if pays && alone { "(ε/2)" } else { "ε" }
+}
+
+/// How the selections of groups that only the data contain share the cost. `share` is that of the
+/// release where it also pays for the threshold.
+pub(super) fn in_unknown_groups(choice: &Choice, share: &str) -> String {
+    let whole =
+        if share == "ε" { "the whole ε" } else { "the half of ε that is not for the threshold" };
+    let each = "one selection in each group that the data have";
+    match choice.sharing {
+        Sharing::Alone | Sharing::Groups(1) => {
+            format!("{each}; a unit is in one of them, so each has {whole}")
+        }
+        Sharing::Groups(c) => {
+            format!(
+                "{each}; a unit is in at most {c} of them, so each has 1/{c} of {}",
+                whole.trim_start_matches("the whole ")
+            )
+        }
+        Sharing::Rows(all) => format!(
+            "{each}; the rows of a unit move all their scores together by at most {}, so each has {whole} at that range",
+            score_units(choice, all)
+        ),
+    }
 }
 
 /// The line about a δ that a budget's default states.

@@ -5,7 +5,7 @@
 
 use crate::catalog::{Catalog, Source, Table};
 use crate::error::Error;
-use crate::exec::source as files;
+use crate::exec::source::{self as files, OpenFiles};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 
@@ -21,11 +21,12 @@ pub(super) fn alter(
     Ok(inner.vault.alter_tables(catalog, &[changed])?)
 }
 
-/// Whether the file of a table has only grown since it was declared.
-pub(super) fn has_grown(catalog: &Catalog, now: &Table) -> Result<bool, Error> {
+/// Whether the file of a table has only grown since it was declared, or its folder has.
+pub(super) fn has_grown(open: &OpenFiles, catalog: &Catalog, now: &Table) -> Result<bool, Error> {
     Ok(match &now.source {
         Source::File { fingerprint: Some(held), .. } => {
-            files::has_grown(&known(catalog, &now.name)?.source, held)
+            let before = &known(catalog, &now.name)?.source;
+            files::has_grown(before, held) || files::folder_has_grown(open, before, held)
         }
         Source::File { fingerprint: None, .. }
         | Source::Postgres { .. }

@@ -192,32 +192,28 @@ fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
         FileFormat::Parquet | FileFormat::Arrow => true,
         FileFormat::Json | FileFormat::Sqlite => false,
     };
-    let found = match describes_itself {
+    let is_read = match describes_itself {
         true => {
             let (columns, partitioned_by, format) = (&[], &[], *format);
             let options = &options;
             let written =
                 files::WrittenTable { name, columns, format, partitioned_by, location, options };
-            files::declared(&written).map(Some).ok()
+            files::declared(&written).is_ok()
         }
-        false => fs::File::open(location).map(|_| None).ok(),
+        false => fs::File::open(location).is_ok(),
     };
-    let Some(found) = found else {
+    if !is_read {
         let finding = "the file of the table cannot be read in its format";
         findings.add(name, finding, &format!("put the file back, or write {anew}"));
         return;
-    };
-    let names = |table: &Table| -> Vec<String> {
-        table.columns.iter().map(|column| column.name.clone()).collect()
-    };
-    if found.is_some_and(|found| names(&found) != names(table)) {
-        let finding = "the file has other columns than were declared";
+    }
+    if describes_itself && let Err(other) = inner.open_files().fits_its_declaration(table) {
         let remedy = format!(
             "CREATE OR REPLACE EXTERNAL TABLE {} STORED AS {format} LOCATION '{}' …",
             quoted(name),
             location.replace('\'', "''")
         );
-        findings.add(name, finding, &remedy);
+        findings.add(name, &other.message(), &remedy);
     }
     let Some(mode) = permissions(Path::new(location)) else { return };
     if !table.is_public() && mode & 0o077 != 0 {

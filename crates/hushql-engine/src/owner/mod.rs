@@ -49,6 +49,7 @@ mod reload;
 mod remarks;
 pub(crate) mod report_page;
 pub(crate) mod roles;
+mod row_checks;
 mod rules_of_tables;
 mod slices;
 mod strict;
@@ -188,7 +189,7 @@ async fn verify_unit(
     open.fits_its_declaration(entry)?;
     let read = units::read_as(&open, &catalog, entry, &unit)?;
     let entry = &read;
-    units::verified(inner, &open, &catalog, entry, &unit).await?;
+    let unnamed = units::verified(inner, &open, &catalog, entry, &unit).await?;
     // If the rows were read, the owner learns which lines are not rows, and if a column is
     // read in another type, how many values have no such one.
     let reads_rows = unit.max_rows().is_some() || retyped.is_some();
@@ -197,7 +198,7 @@ async fn verify_unit(
     units::refuse_fractions(&open, &catalog, entry, &unit)?;
     files::refuse_other_keys(entry, &open)?;
     let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
-    Ok((done, format!("{told}{}", unread.text(table))))
+    Ok((done, format!("{told}{unnamed}{}", unread.text(table))))
 }
 
 /// Verifies a table on its present files, keeps its declarations, and says what ended.
@@ -453,7 +454,7 @@ fn keep_unit(
     if let Source::File { fingerprint, .. } = &mut table.source {
         *fingerprint = found.map(|found| units::read_alike(found, fingerprint.as_ref()));
     }
-    let has_grown = has_grown(catalog, &table)?;
+    let has_grown = has_grown(open, catalog, &table)?;
     let grown = has_grown.then_some(entry.name.as_str());
     let mut changed = vec![table];
     if let Some((target, fingerprint)) = of_target {

@@ -92,6 +92,8 @@ pub(super) fn told(before: &Catalog, after: &Catalog, table: &str) -> String {
         let cells = after.cells_of(after.unit_domain_of(budget));
         cells.is_some_and(|cells| cells.are_months)
     };
+    let source = after.table(table).map(|entry| &entry.source);
+    let has_folder = matches!(source, Some(Source::File { files: Some(_), .. }));
     let mut months_go_on = false;
     for budget in after.budgets() {
         let since = |catalog: &Catalog| catalog.partition(&budget.name).map(|p| p.since);
@@ -99,6 +101,9 @@ pub(super) fn told(before: &Catalog, after: &Catalog, table: &str) -> String {
             && since(before) != since(after)
         {
             let why = match are_months(budget) {
+                true if has_folder => {
+                    "not every earlier file is there under its name and with its bytes"
+                }
                 true => {
                     "rows of the earlier file are not all unchanged at the beginning of this one"
                 }

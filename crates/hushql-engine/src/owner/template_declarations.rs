@@ -4,6 +4,7 @@
 //! with values of the domains. Out: one sentence.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use sqlparser::ast::Query;
 
@@ -56,7 +57,13 @@ pub(super) fn create(
         return Ok(format!("there is a template {name} already; it stays as it is"));
     };
     inner.vault.create_template(&template, taken == Taken::Replace)?;
-    let call = sample_call(&template);
+    let mut call = sample_call(&template);
+    for parameter in template.parameters.iter().filter(|one| one.default.is_none()) {
+        if let Some(ParameterDomain::References { table, column }) = &parameter.domain {
+            write!(call, ", with a value of {table}({column}) for {}", parameter.name)
+                .map_err(|_| Error::Internal)?;
+        }
+    }
     let who = match inner.vault.catalog()?.grants().is_required() {
         true => format!("whom it is for: GRANT EXECUTE ON TEMPLATE {name} TO …"),
         false => "everyone may call it, as long as grants are not required".to_owned(),

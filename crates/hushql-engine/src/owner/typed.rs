@@ -64,6 +64,19 @@ impl Declaration {
         Self { parsed: Ok(Parsed::SetPublic { table: table.into() }) }
     }
 
+    /// Makes a column public, of a table that is declared by [`PrivacyUnit::presence_public`]:
+    /// `ALTER TABLE table ALTER COLUMN column SET PUBLIC`.
+    ///
+    /// ```
+    /// use hushql_engine::Declaration;
+    ///
+    /// let declaration = Declaration::public_column("survey", "region");
+    /// ```
+    pub fn public_column(table: impl Into<String>, column: impl Into<String>) -> Self {
+        let (table, column) = (table.into(), column.into());
+        Self { parsed: Ok(Parsed::SetPublicColumn { table, column }) }
+    }
+
     /// The declaration as the parser makes it of the same statement in SQL.
     ///
     /// # Errors
@@ -95,6 +108,18 @@ mod tests {
         same(
             PrivacyUnit::column("p", "id").unique().max_rows(3).other_people_than("q"),
             "ALTER TABLE p SET PRIVACY UNIT (id) UNIQUE MAX ROWS 3 OTHER PEOPLE THAN q",
+        );
+        same(
+            PrivacyUnit::presence_public("p", "id", ["region", "sex"]),
+            "ALTER TABLE p SET PRIVACY UNIT (id) UNIQUE PRESENCE PUBLIC WITH (region, sex)",
+        );
+        same(
+            PrivacyUnit::presence_public("p", "id", [""; 0]).other_people_than("q"),
+            "ALTER TABLE p SET PRIVACY UNIT (id) UNIQUE PRESENCE PUBLIC OTHER PEOPLE THAN q",
+        );
+        same(
+            Declaration::public_column("p", "region"),
+            "ALTER TABLE p ALTER COLUMN region SET PUBLIC",
         );
         same(
             PrivacyUnit::via("o", ["a", "b"], "p", ["x", "y"]).max_rows(50),
@@ -223,6 +248,8 @@ mod tests {
         }
         refused(PrivacyUnit::row("t").max_rows(2));
         refused(PrivacyUnit::row("t").unique());
+        refused(PrivacyUnit::presence_public("t", "c", ["d"]).max_rows(1));
+        refused(PrivacyUnit::presence_public("t", "c", ["d"]).unique());
         refused(PrivacyUnit::column("t", "c").max_rows(0));
         refused(PrivacyUnit::column("t", "c").max_rows(MOST_ROWS + 1));
         refused(PrivacyUnit::via("t", ["a"], "u", ["x", "y"]));

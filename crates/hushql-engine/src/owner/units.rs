@@ -14,25 +14,18 @@
 
 use std::sync::Arc;
 
-use arrow::array::AsArray;
-use arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::Column as PlanColumn;
-use datafusion::datasource::provider_as_source;
-use datafusion::functions_aggregate::expr_fn::{count, max};
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
+use arrow::datatypes::DataType;
 
-use crate::catalog::{
-    Catalog, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit, quoted,
-};
+use crate::catalog::{Catalog, FileFormat, Fingerprint, Link, Source, Table, Unit, quoted};
 use crate::dialect::UnitClause;
 use crate::error::Error;
-use crate::exec::exact_rows;
 use crate::exec::source::{self as files, OpenFiles, hashes_content, may_change};
-use crate::functions::{counts_as_whole, has_months, month_unit, widens};
+use crate::functions::{counts_as_whole, has_months, widens};
 use crate::instance::Inner;
 use crate::instance::table_names::known;
 use crate::owner::declared_columns::{column_of, data_type};
 use crate::owner::present_units;
+use crate::owner::row_checks::{self, most_alike, qualified, scan, unverified, with_person};
 use crate::sql_type::sql_type;
 
 /// The unit of a clause, checked against the catalog.
@@ -309,16 +302,16 @@ pub(super) fn no_link_leads_to(catalog: &Catalog, table: &str, column: &str) -> 
     }
 }
 
-/// Verifies the declaration of a unit on its files.
+/// Verifies the declaration of a unit on its files. Returns what its owner is told of their rows.
 pub(super) async fn verified(
     inner: &Inner,
     open: &Arc<OpenFiles>,
     catalog: &Catalog,
     table: &Table,
     unit: &Unit,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     if matches!(unit, Unit::Row) {
-        return Ok(());
+        return Ok(String::new());
     }
     if let Some(link) = unit.link() {
         leads_to_one_row(inner, open, known(catalog, &link.table)?, &link.references).await?;
@@ -327,17 +320,20 @@ pub(super) async fn verified(
         leads_to_one_row(inner, open, table, &link.references).await?;
     }
     let (Some(most), Source::File { .. }) = (unit.max_rows(), &table.source) else {
-        return Ok(());
+        return Ok(String::new());
     };
     let rows = scan(inner, open, table)?;
     let (rows, person) = with_person(inner, open, catalog, table, unit, rows)?;
-    if most_alike(inner, table, rows, vec![person]).await? > most {
+    if most_alike(inner, table, rows.clone(), vec![person.clone()]).await? > most {
         return Err(Error::catalog(format!(
             "a unit of {} has more than {most} rows; declare a larger MAX ROWS, or none, and bound each query with rows=m",
             table.name
         )));
     }
-    Ok(())
+    match unit.present() {
+        Some((column, _)) => row_checks::unnamed(inner, table, column, rows, person).await,
+        None => Ok(String::new()),
+    }
 }
 
 /// Verifies that the target columns of links are unique in their table.
@@ -358,87 +354,6 @@ async fn leads_to_one_row(
     Ok(())
 }
 
-fn qualified(table: &str, column: &str) -> Expr {
-    Expr::Column(PlanColumn::new(Some(table.to_owned()), column))
-}
-
-fn unread(table: &Table, error: datafusion::common::DataFusionError) -> Error {
-    Error::catalog_from(format!("the rows of {} cannot be read", table.name), error)
-}
-
-/// The rows of a table, whose file may differ from the verified one unless its records go over
-/// several lines.
-fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPlanBuilder, Error> {
-    let anew = match &table.source {
-        Source::File { fingerprint: Some(held), .. } if held.over_lines => table.clone(),
-        Source::File { .. }
-        | Source::Postgres { .. }
-        | Source::Registered
-        // The values that the declared types cannot hold are found apart.
-        | Source::Released { .. } => Table { privacy: Privacy::Undeclared, ..unverified(table) },
-    };
-    let provider = inner
-        .provider(&Arc::new(anew), open)
-        .ok_or_else(|| Error::catalog(format!("{} is not registered yet", table.name)))?;
-    LogicalPlanBuilder::scan(table.name.as_str(), provider_as_source(provider), None)
-        .map_err(|e| unread(table, e))
-}
-
-/// The rows joined along their chain of links, and the column that identifies their person.
-fn with_person(
-    inner: &Inner,
-    open: &Arc<OpenFiles>,
-    catalog: &Catalog,
-    table: &Table,
-    unit: &Unit,
-    rows: LogicalPlanBuilder,
-) -> Result<(LogicalPlanBuilder, Expr), Error> {
-    let mut rows = rows;
-    let mut at = (table, unit);
-    while let Some(link) = at.1.link() {
-        let target = known(catalog, &link.table)?;
-        let right = scan(inner, open, target)?.build().map_err(|e| unread(target, e))?;
-        let on = link.columns.iter().zip(&link.references);
-        let on = on.map(|(a, b)| qualified(&at.0.name, a).eq(qualified(&target.name, b)));
-        rows = rows.join_on(right, JoinType::Inner, on).map_err(|e| unread(target, e))?;
-        let next = target
-            .unit()
-            .ok_or_else(|| Error::catalog(format!("{} has no privacy unit", target.name)))?;
-        at = (target, next);
-    }
-    let person = at.1.column().map(|column| qualified(&at.0.name, column));
-    let person = match at.1.month() {
-        Some((_, date)) => person.map(|person| month_unit(person, qualified(&at.0.name, date))),
-        None => person,
-    };
-    let person = person.ok_or_else(|| Error::catalog("the chain does not identify a person"))?;
-    Ok((rows, person))
-}
-
-/// The largest number of rows with the same keys. NULL keys do not count.
-async fn most_alike(
-    inner: &Inner,
-    table: &Table,
-    rows: LogicalPlanBuilder,
-    keys: Vec<Expr>,
-) -> Result<u64, Error> {
-    let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
-    let plan = rows
-        .filter(present.unwrap_or_else(|| lit(true)))
-        .and_then(|rows| rows.aggregate(keys, vec![count(lit(1)).alias("rows")]))
-        .and_then(|groups| {
-            groups.aggregate(Vec::<Expr>::new(), vec![max(col("rows")).alias("most")])
-        })
-        .and_then(LogicalPlanBuilder::build);
-    let plan: LogicalPlan = plan.map_err(|e| unread(table, e))?;
-    let batches = exact_rows(&plan, &inner.state).await.map_err(|e| unread(table, e))?;
-    let most = batches
-        .iter()
-        .find(|b| b.num_rows() > 0)
-        .and_then(|b| b.column(0).as_primitive_opt::<Int64Type>()?.iter().next().flatten());
-    Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
-}
-
 /// Refuses floats in columns of whole numbers, unless the declaration holds the files and their
 /// values are whole. This may block.
 ///
@@ -452,19 +367,6 @@ pub(super) fn refuse_fractions(
 ) -> Result<(), Error> {
     let are_held = fingerprint(open, catalog, table, unit)?.is_some();
     files::refuse_fractions(table, open, unit.columns(), are_held)
-}
-
-/// A table whose files may differ from those on which it was verified. Those of a version of a log
-/// may not.
-pub(super) fn unverified(table: &Table) -> Table {
-    let mut anew = table.clone();
-    if anew.source.version().is_some() {
-        return anew;
-    }
-    if let Source::File { fingerprint, .. } = &mut anew.source {
-        *fingerprint = None;
-    }
-    anew
 }
 
 /// The table as a declaration of its unit reads it, and every query after it: over lines if the

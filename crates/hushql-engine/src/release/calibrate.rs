@@ -175,7 +175,14 @@ pub(crate) fn selection(
             return Err(Refusal::new(
                 Reason::TooManyKeys,
                 text,
-                format!("{name} looks at every candidate, and there are more than {MOST_KEYS}"),
+                match choice.outer {
+                    u64::MAX => format!(
+                        "{name} looks at every candidate, in groups that only the data contain"
+                    ),
+                    _ => format!(
+                        "{name} looks at every candidate, and there are more than {MOST_KEYS}"
+                    ),
+                },
                 format!("EXPONENTIAL(eps={epsilon}), which does not, or a coarser step"),
             ));
         }

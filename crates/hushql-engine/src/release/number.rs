@@ -23,9 +23,11 @@ use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unu
 /// # Guarantee
 /// Only for a measure whose sensitivity is 0: it has the same value in neighbouring databases.
 pub(super) fn exact(measure: &Measure) -> Mechanized {
-    let accuracy = match measure.is_mean() {
-        true => Predicted::WithinOverCount(0.0),
-        false => Predicted::Within(0.0),
+    let is_of_products = measure.moments().is_some() || measure.joint().is_some();
+    let accuracy = match (measure.is_mean(), is_of_products) {
+        (true, _) => Predicted::WithinOverCount(0.0),
+        (false, true) => Predicted::Spread { noise: 0.0 },
+        (false, false) => Predicted::Within(0.0),
     };
     Mechanized {
         mechanism: Mechanism::Exact,

@@ -12,6 +12,7 @@
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
 //! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
 //! GAUSSIAN(rho=0.1, delta=1e-6) SUM(x)                 both with ρ/2, τ for δ
+//! EXPONENTIAL(eps=1, delta=1e-6) MEDIAN(x)             ranks at ε/2, units at ε/2, τ = 29 for δ
 //! LAPLACE(eps=1, delta=1e-6) COUNT(*), 50 rows in all  units at ε/2, Gaussian, τ = 333; as released it would be 854
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), x from 20 to 60   x as released, at ε: τ = 848, 43 units at most; units have 28
 //! ```
@@ -49,6 +50,14 @@ use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
 /// ε or ρ (Gaussian ones at (ε, δ/2)). The probability that any partition of one unit alone is
 /// released is at most the threshold's δ. The ρ of a loss is the sum of its parts' ρ, and the δ
 /// beside it is that of the threshold.
+///
+/// Quantiles and extremes are drawn for each partition that has a unit in the counts, each by a
+/// draw of its own, from the rows that each unit keeps in at most C of them. In the partitions that
+/// neighbours share, a unit moves the scores of at most C of these draws, so that all together lose
+/// what their calibration states ([`crate::analysis::Sharing`]), and they are independent of the
+/// counts. Which partitions are shown is a function of the noisy counts alone, so the values of
+/// hidden ones add nothing. If a partition of one unit alone is shown, which has the probability of
+/// δ, anything may be in it.
 ///
 /// # Errors
 /// As [`super::choose`]. Also a refusal if a share is smaller than the ledger's unit.
@@ -229,10 +238,11 @@ impl Costs<'_> {
     fn paid_by(&self, payer: usize, measure: &Measure) -> Result<Calibrated, Refusal> {
         let accounts = self.accounts;
         let parameters = &measure.clause.parameters;
-        let by_rho = matches!(
-            measure.clause.mechanism,
-            MechanismName::Gaussian | MechanismName::Auto | MechanismName::Default
-        );
+        let by_rho = measure.choice().is_some()
+            || matches!(
+                measure.clause.mechanism,
+                MechanismName::Gaussian | MechanismName::Auto | MechanismName::Default
+            );
         if let (Some(rho), Some(delta), true) = (&parameters.rho, &parameters.delta, by_rho) {
             return self.of_concentrated(payer, measure, rho, delta);
         }
@@ -247,6 +257,10 @@ impl Costs<'_> {
             return Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)));
         };
         let by = |name| self.of_release(payer, measure, name, epsilon, delta);
+        if measure.choice().is_some() {
+            // A choice has one mechanism, whose noise needs no δ.
+            return by(measure.clause.mechanism);
+        }
         match measure.clause.mechanism {
             MechanismName::Laplace => by(MechanismName::Laplace),
             MechanismName::Gaussian => by(MechanismName::Gaussian),
@@ -315,8 +329,9 @@ impl Costs<'_> {
         Ok((all, selection))
     }
 
-    /// The release that states ρ and δ pays, with Gaussian noise of ρ. It shares this ρ with the
-    /// counts of units if they are drawn for the threshold alone. The threshold has all of δ.
+    /// The release that states ρ and δ pays, with Gaussian noise of ρ, or by its choice. It shares
+    /// this ρ with the counts of units if they are drawn for the threshold alone. The threshold has
+    /// all of δ.
     fn of_concentrated(
         &self,
         payer: usize,
@@ -329,7 +344,9 @@ impl Costs<'_> {
         let shares = 1 + usize::from(alone);
         let share = rho.share(shares).map_err(|_| too_small(text))?;
         let mut at_cost = measure.clone();
-        at_cost.clause.mechanism = MechanismName::Gaussian;
+        if measure.choice().is_none() {
+            at_cost.clause.mechanism = MechanismName::Gaussian;
+        }
         at_cost.clause.parameters.rho = Some(share.clone());
         at_cost.clause.parameters.delta = None;
         let mut own = mechanize(&at_cost, &self.default, self.accounts)?;

@@ -10,19 +10,21 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp::distinct;
-use arrow::compute::take;
+use arrow::compute::{cast, take};
 use arrow::datatypes::Int64Type;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use crate::grid::failed;
+use crate::operator::bound_contributions::canonical;
 use gathered::{add, each_integer};
 
 mod gathered;
@@ -124,6 +126,45 @@ pub async fn places(
         })?;
     }
     groups.into_iter().map(Histogram::merged).collect()
+}
+
+/// The places of groups with undeclared keys, from rows of (keys, place, integer). `keys` are those
+/// of [`groups`], which say what groups there are.
+///
+/// # Guarantee
+/// One histogram for each of the groups, in their order. Rows of other keys have no effect: without
+/// the unit that they belong to, their group might not exist. The result does not depend on the
+/// order of rows.
+///
+/// # Errors
+/// As [`places`].
+pub async fn places_of_groups(
+    mut rows: SendableRecordBatchStream,
+    keys: &[ArrayRef],
+) -> Result<Vec<Histogram>> {
+    let Some(len) = keys.first().map(Array::len) else {
+        // The rows are read whether there are groups or not.
+        while let Some(batch) = rows.next().await {
+            batch?;
+        }
+        return Ok(Vec::new());
+    };
+    let schema = rows.schema();
+    let of_rows = schema.fields().iter().zip(keys);
+    let columns = of_rows.map(|(field, key)| cast(key, field.data_type()));
+    let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+    let key_columns = keys.len();
+    let compared = rows.map(move |batch| {
+        let batch = batch?;
+        let columns = batch.columns().iter().enumerate();
+        let columns = columns.map(|(i, column)| match i < key_columns {
+            true => canonical(column),
+            false => Arc::clone(column),
+        });
+        Ok(RecordBatch::try_new(batch.schema(), columns.collect())?)
+    });
+    let compared = Box::pin(RecordBatchStreamAdapter::new(schema, compared));
+    places(compared, KeyColumns { columns: &columns, len }).await
 }
 
 /// The keys in the data, from rows of (key, integer).

@@ -475,6 +475,11 @@ mod tests {
         let world = World::new(1 << 20);
         let (rows, _) = world.read(("t", 1, true), &[0]).await;
         assert!(rows.is_err() && world.kept.len() == 0);
+        // Who reads on behind the failure reaches the end.
+        let plan = world.plan(("t", 1, true), &[0]).await;
+        let mut rows = execute_stream(plan, world.session.task_ctx()).unwrap();
+        while rows.next().await.is_some() {}
+        assert_eq!((world.kept.len(), world.kept.all().growing), (0, 0));
         let plan = world.plan(("t", 1, false), &[0]).await;
         let mut rows = execute_stream(plan, world.session.task_ctx()).unwrap();
         assert!(rows.next().await.is_some());

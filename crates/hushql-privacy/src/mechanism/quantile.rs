@@ -54,6 +54,24 @@ pub fn range(rank: Rank, rows: u64) -> Result<u128, MechanismError> {
     per_row.checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
 }
 
+/// The range of the scores where one row moves to another tick, or falls out.
+///
+/// # Guarantee
+/// For any two histograms that differ in the tick of one row, or in one row, the largest change of
+/// a tick's score minus the smallest is at most the result. A row that moves leaves n as it is, and
+/// changes `#{x<t}` and `#{x≤t}` in the same direction, by 0 or 1 each; so a score rises or falls
+/// by at most den, or 1 at the ends. Exact integers.
+///
+/// # Errors
+/// As [`range`].
+pub fn range_of_moves(rank: Rank) -> Result<u128, MechanismError> {
+    let moved = match rank {
+        Rank::Fraction { den, .. } => 2 * u128::from(den),
+        Rank::FromLow(_) | Rank::FromHigh(_) => 2,
+    };
+    Ok(range(rank, 1)?.max(moved))
+}
+
 /// The rank that stands for a minimum or maximum: r = ⌈(R/ε)·ln(20·ticks)⌉, where R is the range of
 /// the calibration (2 for units of one row).
 ///

@@ -180,8 +180,111 @@ fn shapes_of_tools_are_answered() {
         ("SELECT count(*) FROM pg_statio_user_tables", vec!["0"]),
         ("SELECT count(*) FROM information_schema.element_types", vec!["0"]),
         ("SELECT count(*) FROM information_schema.usage_privileges", vec!["0"]),
-        ("SELECT abbrev FROM pg_timezone_names", vec!["UTC"]),
+        (
+            "SELECT name, abbrev, utc_offset, is_dst FROM pg_timezone_names WHERE name IN ('Asia/Kolkata', 'UTC', 'Etc/GMT+3') ORDER BY name",
+            vec!["Asia/Kolkata|IST|05:30:00|f", "Etc/GMT+3|-03|-03:00:00|f", "UTC|UTC|00:00:00|f"],
+        ),
+        ("SELECT count(*) > 400 FROM pg_timezone_names()", vec!["t"]),
+        ("SELECT abbrev FROM pg_timezone_abbrevs", vec!["UTC"]),
+        // The words that PgJDBC and pgAdmin put into quotes.
+        (
+            "SELECT word, catcode, catdesc FROM pg_get_keywords() WHERE word IN ('select', 'day') ORDER BY 1",
+            vec!["day|U|unreserved", "select|R|reserved"],
+        ),
+        (
+            "SELECT string_agg(word, ',') FROM pg_catalog.pg_get_keywords() WHERE word <> ALL ('{select,from}'::text[]) AND catcode = 'R' AND word LIKE 'w%'",
+            vec!["when,where,window,with"],
+        ),
+        // Truth values by every spelling, also where rows are found by an index.
+        (
+            "SELECT typname FROM pg_type WHERE typname = 'bool' AND typbyval = 'yes' AND typisdefined IN ('true')",
+            vec!["bool"],
+        ),
+        (
+            "SELECT c.relname FROM (SELECT 'true' AS flag FROM pg_am WHERE amname = 'heap') f JOIN pg_class c ON c.relispopulated = f.flag",
+            vec!["people"],
+        ),
         ("SELECT proname FROM pg_proc WHERE proname = 'int8recv'", vec!["int8recv"]),
+    ] {
+        let said = lab.query(sql);
+        assert_eq!(said.error_field(b'M'), None, "{sql}");
+        let found: Vec<String> = texts(&said).iter().map(|row| row.join("|")).collect();
+        assert_eq!(found, rows, "{sql}");
+    }
+}
+
+/// Lists are arrays: in answers, in both formats, and as columns of tables and views.
+#[test]
+fn lists_are_arrays() {
+    let served = Served::with(&[]);
+    served
+        .study
+        .write("tags.csv", "id,city,fee,day\n1,a b,0.5,2020-01-02\n2,c,1.5,2020-01-03\n3,,2,\n");
+    served
+        .study
+        .owner(
+            "CREATE EXTERNAL TABLE tags (id INT, city VARCHAR, fee DECIMAL(4, 2), day DATE) STORED AS CSV LOCATION 'tags.csv';
+             ALTER TABLE tags SET PUBLIC;
+             CREATE VIEW gathered AS SELECT array_agg(id ORDER BY id) AS ids, array_agg(city ORDER BY id) AS cities, COUNT(*) AS n FROM tags",
+        )
+        .says(0, &[]);
+    let mut lab = served.lab();
+    let lists = "SELECT array_agg(id ORDER BY id) AS i, array_agg(city ORDER BY id) AS c, array_agg(fee ORDER BY id) AS f, array_agg(day ORDER BY id) AS d, array_agg(id > 1 ORDER BY id) AS b FROM tags";
+    let said = lab.query(lists);
+    let kinds: Vec<u32> = said.columns().into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, [1007, 1009, 1231, 1182, 1000], "{said:?}");
+    assert_eq!(
+        texts(&said),
+        [[
+            "{1,2,3}",
+            "{\"a b\",c,NULL}",
+            "{0.50,1.50,2.00}",
+            "{2020-01-02,2020-01-03,NULL}",
+            "{f,t,t}"
+        ]]
+    );
+    assert_eq!(
+        lab.query(&format!("COPY ({lists}) TO STDOUT")).copied().split('\t').next(),
+        Some("{1,2,3}")
+    );
+    // In binary: dimensions, NULLs, type, length, first number; then each element with its length.
+    lab.parse("", lists, &[]);
+    lab.bind("", "", &[], &[1]);
+    lab.execute("", 0);
+    let row = lab.sync().rows().remove(0);
+    let numbers =
+        |numbers: &[i32]| numbers.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+    assert_eq!(row[0].as_deref(), Some(&*numbers(&[1, 0, 23, 3, 1, 4, 1, 4, 2, 4, 3])));
+    let day = numbers(&[1, 1, 1082, 3, 1, 4, 7306, 4, 7307, -1]);
+    assert_eq!(row[3].as_deref(), Some(day.as_slice()));
+    let text = [
+        numbers(&[1, 1, 25, 3, 1, 3]),
+        b"a b".to_vec(),
+        numbers(&[1]),
+        b"c".to_vec(),
+        numbers(&[-1]),
+    ];
+    assert_eq!(row[1].as_deref(), Some(text.concat().as_slice()));
+    let none = "SELECT array_agg(id) AS i FROM tags WHERE id > 9";
+    assert_eq!(lab.query(none).rows(), [[None]]);
+    for (sql, rows) in [
+        (
+            "SELECT column_name, data_type, udt_name, dtd_identifier FROM information_schema.columns WHERE table_name = 'gathered' ORDER BY ordinal_position",
+            vec!["ids|ARRAY|_int4|1", "cities|ARRAY|_text|2", "n|bigint|int8|3"],
+        ),
+        (
+            "SELECT e.object_name, c.column_name, e.data_type, e.udt_name FROM information_schema.columns c JOIN information_schema.element_types e ON (c.table_catalog, c.table_schema, c.table_name, 'TABLE', c.dtd_identifier) = (e.object_catalog, e.object_schema, e.object_name, e.object_type, e.collection_type_identifier) ORDER BY 2",
+            vec!["gathered|cities|text|text", "gathered|ids|integer|int4"],
+        ),
+        (
+            "SELECT format_type(atttypid, atttypmod), attndims FROM pg_attribute WHERE attrelid = 'gathered'::regclass ORDER BY attnum",
+            vec!["integer[]|1", "text[]|1", "bigint|0"],
+        ),
+        // The digits of numbers, as PostgreSQL 15 describes them.
+        (
+            "SELECT column_name, numeric_precision, numeric_precision_radix, numeric_scale, datetime_precision FROM information_schema.columns WHERE table_name = 'tags' ORDER BY ordinal_position",
+            vec!["id|32|2|0|", "city||||", "fee|4|10|2|", "day||||0"],
+        ),
     ] {
         let said = lab.query(sql);
         assert_eq!(said.error_field(b'M'), None, "{sql}");

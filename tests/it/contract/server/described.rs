@@ -89,6 +89,64 @@ fn parameters_have_the_types_of_the_other_side() {
     assert_eq!(served.study.spent(), before);
 }
 
+/// A text in quotes beside a truth value is one, in every place where PostgreSQL 15 reads it so.
+#[test]
+fn texts_are_truth_values() {
+    let served = visits();
+    let mut lab = served.lab();
+    // Two of the three visits are of people above 40.
+    for (condition, expected) in [
+        ("(age > 40) = 't'", "2"),
+        ("'t' = (age > 40)", "2"),
+        ("(age > 40) <> 'f'", "2"),
+        ("(age > 40) != ' Off '", "2"),
+        ("(age > 40) = 'TRUE'", "2"),
+        ("(age > 40) = 'tru'", "2"),
+        ("(age > 40) = 'y' AND ward = 'west'", "1"),
+        ("(age > 40) = '0'", "1"),
+        ("(age > 40) > 'f'", "2"),
+        ("(age > 40) IN ('t', 'on')", "2"),
+        ("(age > 40) NOT IN ('f')", "2"),
+        ("'1' IN (age > 40, ward = 'north')", "2"),
+        ("(age > 40) = ANY ('{t,yes}')", "2"),
+        ("(age > 40) BETWEEN 't' AND 't'", "2"),
+        ("(age > 40) IS DISTINCT FROM 'f'", "2"),
+        ("'no' IS NOT DISTINCT FROM (age > 40)", "1"),
+        ("CASE age > 40 WHEN 't' THEN TRUE ELSE FALSE END", "2"),
+        ("CASE WHEN age > 40 THEN 't' ELSE ward = 'north' END = TRUE", "2"),
+        ("CASE WHEN age > 40 THEN ward <> 'north' ELSE 'f' END", "2"),
+        ("COALESCE(age > 40, 'f') = 't' AND TRUE", "2"),
+        ("COALESCE(age > 40, 'f')", "2"),
+        ("NULLIF(age > 40, 'f') IS NOT NULL", "2"),
+        ("GREATEST(age > 40, 'f')", "2"),
+    ] {
+        let sql = format!("SELECT LAPLACE(eps=1000) COUNT(*) AS n FROM visits WHERE {condition}");
+        assert_eq!(texts(&lab.query(&sql)), [[expected]], "{condition}");
+    }
+    let public = "SELECT (3 > 2) = 't', (3 > 2) IN ('f'), COALESCE(3 > 2, 'f') = 't', ('t' = 't')";
+    assert_eq!(texts(&lab.query(public)), [["t", "f", "t", "t"]]);
+    let before = served.study.spent();
+    for (condition, word) in [
+        ("(age > 40) = 'maybe'", "'maybe' is neither"),
+        ("(age > 40) = 'o'", "'o' is neither"),
+        ("(age > 40) = ''", "'' is neither"),
+        ("(age > 40) IN ('t', 'maybe')", "'maybe' is neither"),
+        ("(age > 40) IS DISTINCT FROM 'maybe'", "'maybe' is neither"),
+        ("COALESCE(age > 40, 'maybe')", "'maybe' is neither"),
+        // A column or a cast is no literal, as in PostgreSQL.
+        ("(age > 40) = ward", "is a text"),
+        ("(age > 40) = CAST('t' AS VARCHAR)", "is a text"),
+        ("(age > 40) = 1", "is a number"),
+    ] {
+        let said =
+            lab.query(&format!("SELECT LAPLACE(eps=1) COUNT(*) FROM visits WHERE {condition}"));
+        assert_eq!(error_code(&said).as_deref(), Some("HQ025"), "{condition}");
+        let message = said.error_field(b'M').unwrap();
+        assert!(message.contains(word), "{condition}: {message}");
+    }
+    assert_eq!(served.study.spent(), before);
+}
+
 /// As PostgreSQL describes them: postgres.js sends a list only where the server says array.
 #[test]
 fn parameters_of_the_catalog_have_the_types_of_the_other_side() {

@@ -72,15 +72,38 @@ pub(super) fn one_answer(sql: &str, entries: &[Vec<(u64, i128)>]) -> (u128, u128
 
 /// A query that is answered more often than others: aggregates of the rows themselves.
 fn of_rows(dice: &mut Dice, _unit: &Unit) -> String {
-    let of = |dice: &mut Dice| match dice.below(3) {
+    let of = |dice: &mut Dice| match dice.below(4) {
+        3 => dice
+            .pick(&[
+                "CLAMP(COALESCE(b, 4), 2, 5)",
+                "CLAMP(COALESCE(x, 0.5), 0.25, 1)",
+                "CLAMP(COALESCE(x, CAST('NaN' AS DOUBLE)), 3, 5)",
+                "CLAMP(CASE WHEN f THEN CAST('NaN' AS DOUBLE) ELSE 4 END, 3, 5)",
+            ])
+            .to_owned(),
         0 => format!("COALESCE(CLAMP(b, {}, 5), 2)", dice.pick(&["-3", "0", "2"])),
         1 => dice.pick(&["COALESCE(a, 3)", "COALESCE(x, 0.5)", "u8", "COALESCE(u8, 2)"]).to_owned(),
         _ => clamped(dice),
     };
-    let call = match dice.below(8) {
+    let ranked = dice.pick(&["MIN({})", "MAX({})", "MEDIAN({})", "QUANTILE({}, 0.9)"]).to_owned();
+    let mut mechanism = "LAPLACE";
+    let call = match dice.below(9) {
+        8 => {
+            mechanism = "EXPONENTIAL";
+            ranked.replace("{}", &of(dice))
+        }
         0 => "COUNT(*)".to_owned(),
         1 => format!("COUNT({})", any(dice)),
-        2 => dice.pick(&["COUNT(DISTINCT id)", "VAR_POP(a)", "COUNT(DISTINCT a)"]).to_owned(),
+        2 => dice
+            .pick(&[
+                "COUNT(DISTINCT id)",
+                "VAR_POP(a)",
+                "COUNT(DISTINCT a)",
+                "COUNT(DISTINCT c)",
+                "VAR_SAMP(CLAMP(b, 0, 3))",
+                "CORR(CLAMP(b, 0, 3), CLAMP(a, 0, 2))",
+            ])
+            .to_owned(),
         3 | 4 => format!("AVG({})", of(dice)),
         _ => format!("SUM({})", of(dice)),
     };
@@ -103,7 +126,7 @@ fn of_rows(dice: &mut Dice, _unit: &Unit) -> String {
         "" => String::new(),
         keys => format!(" GROUP BY {keys}"),
     };
-    format!("SELECT LAPLACE(eps=1) {call}{filter} AS n FROM t{conditions}{group}")
+    format!("SELECT {mechanism}(eps=1) {call}{filter} AS n FROM t{conditions}{group}")
 }
 
 fn runs(seed: u64, wanted: usize, pairs: usize) -> Seen {
@@ -152,7 +175,18 @@ fn claims_are_those_of_replacement() {
         ("SUM(CLAMP(b, -5, 5)) AS n FROM t GROUP BY f", 10, 100),
         ("AVG(COALESCE(CLAMP(b, 18, 65), 40)) AS n FROM t", 47, 47 * 47),
         ("AVG(CLAMP(b, 18, 65)) AS n FROM t", 94, 2 * 47 * 47),
-        ("COUNT(DISTINCT i2) AS n FROM t", 2, 4),
+        ("AVG(CLAMP(COALESCE(b, 40), 18, 65)) AS n FROM t", 47, 47 * 47),
+        (
+            "SUM(CLAMP(COALESCE(x, CAST('NaN' AS DOUBLE)), 3, 5)) AS n FROM t WHERE id > 0",
+            5 << 36,
+            25 << 72,
+        ),
+        ("COUNT(DISTINCT i2) AS n FROM t", 1, 1),
+        ("COUNT(DISTINCT i2) AS n FROM t GROUP BY f", 2, 2),
+        ("COUNT(DISTINCT s) AS n FROM t WHERE id > 3", 0, 0),
+        ("VAR_POP(CLAMP(a, 0, 3)) AS n FROM t WHERE s = 'p'", 0, 0),
+        ("VAR_POP(CLAMP(b, 0, 3)) AS n FROM t", 18, 2 * 81),
+        ("COVAR_POP(CLAMP(b, 0, 3), CLAMP(a, 0, 2)) AS n FROM t", 12, 2 * 36),
     ] {
         let sql = format!("SELECT LAPLACE(eps=1) {sql}");
         let analysis = accepted_in(&sql, &world).unwrap_or_else(|| panic!("{sql} is refused"));
@@ -165,6 +199,12 @@ fn claims_are_those_of_replacement() {
         ("ARGMAX EXPONENTIAL(eps=1) s FROM t GROUP BY s", 2),
         ("ARGMAX EXPONENTIAL(eps=1) s BY SUM(CLAMP(b, -1, 3)) FROM t GROUP BY s", 6),
         ("EXPONENTIAL(eps=1) MEDIAN(CLAMP(b, 0, 9)) FROM t", 4),
+        ("EXPONENTIAL(eps=1) MEDIAN(CLAMP(b, 0, 9)) FROM t GROUP BY f", 4),
+        ("EXPONENTIAL(eps=1) QUANTILE(CLAMP(b, 0, 9), 0.9) FROM t", 20),
+        ("EXPONENTIAL(eps=1) QUANTILE(CLAMP(b, 0, 9), 0.9) FROM t GROUP BY f", 36),
+        ("EXPONENTIAL(eps=1) MIN(CLAMP(b, 0, 9)) FROM t WHERE i2 > 0", 2),
+        ("EXPONENTIAL(eps=1) MAX(CLAMP(b, 0, 9)) FROM t GROUP BY s", 2),
+        ("EXPONENTIAL(eps=1) MAX(CLAMP(b, 0, 9)) FROM t GROUP BY f", 4),
     ] {
         let sql = format!("SELECT {sql}");
         let analysis = accepted_in(&sql, &world).unwrap_or_else(|| panic!("{sql} is refused"));

@@ -263,7 +263,9 @@ pub(super) fn predicate(dice: &mut Dice, depth: usize) -> String {
         7 => "c = 12".to_owned(),
         8 => "id > 2".to_owned(),
         9 => "f".to_owned(),
-        10 => "f IS NOT TRUE".to_owned(),
+        10 => dice
+            .pick(&["f IS NOT TRUE", "f IS NOT TRUE", "f = 'yes'", "COALESCE(f, 'f') IN ('t')"])
+            .to_owned(),
         11 => "d < DATE '2024-06-01'".to_owned(),
         12 => "UPPER(c) = 'P'".to_owned(),
         _ => format!("({value} IS DISTINCT FROM b)"),

@@ -17,7 +17,11 @@ async fn sums(sql: &str, world: &World, state: &SessionState) -> Vec<Vec<i128>> 
     let exact = plan.run(state, 1).await.unwrap().into_iter();
     let vectors = exact.map(|exact| match exact {
         Exact::Vectors(vectors) => vectors,
-        Exact::Ladder { .. } | Exact::Lines(_) | Exact::Keys(_) | Exact::Groups(_) => {
+        Exact::Ladder { .. }
+        | Exact::Lines(_)
+        | Exact::Keys(_)
+        | Exact::Groups(_)
+        | Exact::GroupLines(_) => {
             panic!("{sql}")
         }
     });

@@ -336,6 +336,7 @@ fn histogram_for(paying: &[ReleaseClause], default: Option<&Parameters>) -> Opti
         text: format!("bounds of {of}, found at {price} by counts of buckets"),
         finding: None,
         consistent: None,
+        set: None,
         fresh: paying.iter().any(|clause| clause.fresh),
     })
 }

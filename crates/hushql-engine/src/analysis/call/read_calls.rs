@@ -223,6 +223,7 @@ fn bare_clause(call: AggregateCall, text: String) -> ReleaseClause {
         text,
         finding: None,
         consistent: None,
+        set: None,
         fresh: false,
     }
 }

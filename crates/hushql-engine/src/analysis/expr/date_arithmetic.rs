@@ -18,6 +18,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, new_empty_a
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano};
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
@@ -80,6 +81,18 @@ pub(crate) fn is_span(expr: &Expr, scope: &Scope) -> bool {
         false
     };
     of_moments && is_difference(expr)
+}
+
+/// True if a part of an expression is the number of microseconds between two moments.
+pub(crate) fn counts_microseconds(expr: &Expr) -> bool {
+    let counts = |part: &Expr| {
+        let Expr::ScalarFunction(call) = part else { return false };
+        let unit = call.args.first();
+        is_date_diff(&call.func)
+            && matches!(unit, Some(Expr::Literal(unit, _))
+                if unit.try_as_str().flatten() == Some("microsecond"))
+    };
+    expr.exists(|part| Ok(counts(part))).unwrap_or(false)
 }
 
 /// `date - date`, and a moment plus or minus an interval; `None` for anything else.

@@ -95,9 +95,20 @@ impl Facts {
         if !value.is_null() {
             facts.keys = Some(KeySource::Values(Arc::new(vec![value.clone()])));
         }
-        facts.nullable = value.is_null();
+        // NaN is NULL wherever a value is read.
+        facts.nullable = value.is_null() || is_nan(value);
         facts.null_key = value.is_null();
         facts
+    }
+}
+
+/// True if a constant is not a number.
+fn is_nan(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float64(Some(x)) => x.is_nan(),
+        ScalarValue::Float32(Some(x)) => x.is_nan(),
+        ScalarValue::Float16(Some(x)) => x.is_nan(),
+        _ => false,
     }
 }
 

@@ -496,7 +496,7 @@ fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Ref
     Ok(Facts {
         range: cut(&x.range),
         always: cut(&x.always),
-        nullable: true,
+        nullable: x.nullable,
         keys: None,
         null_key: false,
         is_unit: false,

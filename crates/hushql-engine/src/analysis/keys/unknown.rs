@@ -1,12 +1,14 @@
 //! Which queries may ask for groups with undeclared keys.
 //!
 //! In: the releases of a GROUP BY, and whether its keys are public. Out: nothing, or a refusal.
-//! Unknown groups can only release numbers, and only with a δ. Options about unknown groups are
-//! refused if there are none. `measure/unknown_partitions` hides the groups of few units.
+//! Unknown groups can release numbers, quantiles and extremes, and only with a δ. Options about
+//! unknown groups are refused if there are none. `measure/unknown_partitions` hides the groups of
+//! few units.
 //!
 //! ```text
-//! GROUP BY zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)      accepted
-//! GROUP BY zip, LAPLACE(eps=1) COUNT(*)                  refused: the keys of zip are unknown
+//! GROUP BY zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)           accepted
+//! GROUP BY zip, EXPONENTIAL(eps=1, delta=1e-6) MEDIAN(x)      accepted: half of ε counts units
+//! GROUP BY zip, LAPLACE(eps=1) COUNT(*)                       refused: the keys of zip are unknown
 //! ```
 
 use crate::analysis::call::Call;
@@ -20,7 +22,8 @@ pub(crate) fn asks_for_threshold(grouping: &GroupingClause) -> bool {
         || grouping.threshold.is_some()
 }
 
-/// Accepts unknown partitions if a release states δ and all releases are numbers.
+/// Accepts unknown partitions if a release states δ, and no release is a selection: all are
+/// numbers, or values of the range of a column.
 ///
 /// # Errors
 /// Without δ, the refusal that explains why the keys are unknown. Otherwise, the reason why a
@@ -43,7 +46,7 @@ pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Ref
             ),
         ));
     }
-    if let Some(call) = calls.iter().find(|call| !is_number(call)) {
+    if let Some(call) = calls.iter().find(|call| !has_value_in_each_group(call)) {
         return Err(no_choice(call, &unknown));
     }
     if calls.iter().all(|call| call.clause.parameters.delta.is_none()) {
@@ -62,25 +65,19 @@ pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Ref
     Ok(())
 }
 
-/// The refusal of a choice for each group whose keys are not declared, with the list to write.
+/// The refusal of a selection for each group whose keys are not declared, with the list to write.
 fn no_choice(call: &Call, unknown: &Refusal) -> Refusal {
     // The refusal of the keys starts with such a list, whose values have the type of the key.
     let list = unknown.hint().split_once(", or ").map(|(list, _)| list);
     let list = list.filter(|list| list.starts_with("GROUP BY ") && list.contains(" KEYS ("));
     let list =
         list.map_or_else(|| format!("GROUP BY {} KEYS (…)", unknown.clause()), ToOwned::to_owned);
-    let mean = match &call.clause.operand {
-        Operand::Aggregate(aggregate) if aggregate.function == AggregateName::Median => {
-            "; or AVG in place of MEDIAN"
-        }
-        Operand::Aggregate(_) | Operand::Selection(_) | Operand::Response => "",
-    };
     Refusal::new(
         Reason::UnknownKeys,
         &call.clause.text,
-        "groups whose keys are not declared can have counts, sums, means and variances so far, not choices",
+        "groups whose keys are not declared can have counts, sums, means, variances, quantiles and extremes so far, not selections",
         format!(
-            "{list}, with the keys that LAPLACE(eps=1, delta=1e-6) COUNT(*) for the same groups finds{mean}"
+            "{list}, with the keys that LAPLACE(eps=1, delta=1e-6) COUNT(*) for the same groups finds"
         ),
     )
 }
@@ -90,21 +87,21 @@ fn of_strategy(grouping: &GroupingClause) -> bool {
     grouping.min_units.is_none() && grouping.threshold.is_none()
 }
 
-/// Whether a call is released as a number.
-fn is_number(call: &Call) -> bool {
+/// True if a call releases one value in each group: a number, or a value of a column's range.
+fn has_value_in_each_group(call: &Call) -> bool {
     match &call.clause.operand {
         Operand::Aggregate(aggregate) => match aggregate.function {
             AggregateName::Count
             | AggregateName::Sum
             | AggregateName::Avg
-            | AggregateName::Spread(_)
-            | AggregateName::Joint(_)
-            | AggregateName::Unsupported(_) => true,
-            AggregateName::Min
+            | AggregateName::Min
             | AggregateName::Max
             | AggregateName::Median
             | AggregateName::Quantile
-            | AggregateName::Revenue => false,
+            | AggregateName::Spread(_)
+            | AggregateName::Joint(_)
+            | AggregateName::Unsupported(_) => true,
+            AggregateName::Revenue => false,
         },
         Operand::Selection(_) | Operand::Response => false,
     }

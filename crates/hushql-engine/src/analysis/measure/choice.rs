@@ -14,8 +14,11 @@ use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use num_traits::ToPrimitive;
 
+use crate::analysis::measure::neighbours::RowChange;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::dialect::Selector;
+use crate::mechanism::Rank;
+use crate::mechanism::quantile::range_of_moves;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
 
@@ -77,6 +80,19 @@ pub enum LineScore {
     Below,
     /// The rows at the candidate itself.
     Exactly,
+}
+
+impl LineScore {
+    /// The rank from which a score measures distances, if it does. The rank of a minimum or maximum
+    /// follows from ε, and is 1 here.
+    fn rank(&self) -> Option<Rank> {
+        match self {
+            Self::Quantile { num, den } => Some(Rank::Fraction { num: *num, den: *den }),
+            Self::Smallest => Some(Rank::FromLow(1)),
+            Self::Largest => Some(Rank::FromHigh(1)),
+            Self::Revenue { .. } | Self::Above | Self::Below | Self::Exactly => None,
+        }
+    }
 }
 
 /// Prices in grid units.
@@ -161,7 +177,8 @@ pub struct Choice {
     pub selector: Selector,
     /// How many candidates are chosen, one after the other.
     pub rounds: u64,
-    /// The number of outer groups; each has one selection.
+    /// The number of outer groups; each has one selection. `u64::MAX` if only the data contain the
+    /// groups.
     pub outer: u64,
     /// The candidates.
     pub source: CandidateSource,
@@ -246,7 +263,31 @@ impl Choice {
         spread.checked_mul(self.rounds_drawn().into())
     }
 
-    /// The same choice where a person's row is replaced.
+    /// The same choice where a person's row is replaced, and what that changes. `stays` says that
+    /// the row stays in its outer group.
+    ///
+    /// # Guarantee
+    /// In its group, a row that is scored by its rank moves to another tick, or falls out: see
+    /// [`range_of_moves`]. Everything else counts as a removal and an addition: see
+    /// [`Choice::in_two_steps`]. `None` on overflow, and for candidates that only the data contain.
+    pub(crate) fn replaced(self, stays: bool) -> Option<(Self, RowChange)> {
+        let rank = match &self.source {
+            CandidateSource::Line { score, .. } => score.rank(),
+            CandidateSource::Keys(_)
+            | CandidateSource::Each(_)
+            | CandidateSource::Unknown { .. } => None,
+        };
+        let shares_rows = matches!(self.sharing, Sharing::Rows(_));
+        match rank.filter(|_| stays && !shares_rows) {
+            Some(rank) => {
+                let range = range_of_moves(rank).ok()?;
+                Some((Self { range, largest: range, ..self }, RowChange::Counted))
+            }
+            None => Some((self.in_two_steps()?, RowChange::Both)),
+        }
+    }
+
+    /// The same choice where a person's row is removed and another one is added.
     ///
     /// # Guarantee
     /// To replace a row is to remove it and to add another one. Ranges, largest changes, sums of
@@ -254,7 +295,7 @@ impl Choice {
     /// mechanism that is calibrated to them is, for each step, half as private as its ε says, and
     /// so ε-private for both. In ρ, a step costs a quarter, and both cost four times that. `None`
     /// on overflow, and for candidates that only the data contain.
-    pub(crate) fn in_two_steps(mut self) -> Option<Self> {
+    fn in_two_steps(mut self) -> Option<Self> {
         if let CandidateSource::Unknown { .. } = self.source {
             return None;
         }
@@ -363,7 +404,9 @@ impl Choice {
 /// The cheaper of two rules. First, every unit is in at most min(C, M, outer) outer groups, because
 /// a limit on groups counts pairs of outer group and candidate. Second, if scores are sums over
 /// rows, a unit with M rows changes the scores of all selections together by ranges that add up to
-/// at most M·b, for any distribution of its rows over groups. `None` if nothing bounds it.
+/// at most M·b, for any distribution of its rows over groups. `None` if nothing bounds it. Neither
+/// rule depends on how many groups there are, so both hold for groups that only the data contain:
+/// for those that exist without the unit. A threshold hides the others.
 pub(crate) fn sharing(
     limits: &ContributionBounds,
     outer: u64,

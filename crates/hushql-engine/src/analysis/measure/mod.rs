@@ -192,11 +192,11 @@ impl Input {
 }
 
 impl Measure {
-    /// Drops the δ of a release with Laplace noise, which uses it only for unknown groups.
+    /// Drops the δ of a release with Laplace noise, or of a choice, which use it only for unknown
+    /// groups.
     pub(crate) fn without_idle_delta(&mut self) {
-        let clause = &mut self.clause;
-        if clause.mechanism == MechanismName::Laplace {
-            clause.parameters.delta = None;
+        if self.clause.mechanism == MechanismName::Laplace || self.choice().is_some() {
+            self.clause.parameters.delta = None;
         }
     }
 

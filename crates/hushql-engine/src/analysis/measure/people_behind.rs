@@ -382,6 +382,7 @@ fn count(
         text: text.clone(),
         finding: None,
         consistent: None,
+        set: None,
         fresh: false,
     };
     Ok(Measure {

@@ -15,15 +15,20 @@
 //! SUM, groups by a private key                 2b                       max(2b², D²)
 //! AVG, n public                                hi − lo                  (hi − lo)²      one draw
 //! AVG, otherwise                               2(hi − lo)               2(hi − lo)²
+//! COUNT(DISTINCT x), same group                1                        1
+//! COUNT(DISTINCT x), groups by a private key   2                        2
+//! variances, statistics of two columns         2 of add/remove          2 of add/remove
 //! every other number                           2 of add/remove          4 of add/remove
-//! a choice among known candidates              every range and size twice
+//! MIN, MAX, same group                         the range of add/remove
+//! QUANTILE(x, q), same group                   a range of 2 ranks
+//! any other choice among known candidates      every range and size twice
 //! ```
 //!
-//! The last two lines hold for every function of the rows: to replace a row is to remove it and to
-//! add another one, and both steps are between databases of one row less.
+//! What counts as a removal and an addition holds for every function of the rows: both steps are
+//! between databases of one row less.
 
 use crate::analysis::below::refusals::replaced;
-use crate::analysis::measure::neighbours::Replaced;
+use crate::analysis::measure::neighbours::{Replaced, RowChange};
 use crate::analysis::measure::sensitivity::Sensitivity;
 use crate::analysis::measure::{Input, Measure, ReleaseKind};
 use crate::dialect::Operand;
@@ -45,7 +50,7 @@ pub(crate) struct ReadPublic {
 impl Measure {
     /// True if it is shown as it is: public columns alone decide it.
     pub fn is_exact(&self) -> bool {
-        self.replaced.is_some_and(|own| own.is_exact)
+        self.replaced.is_some_and(|own| own.change == RowChange::Nothing)
     }
 
     /// True if it is a mean over rows whose number is public.
@@ -70,7 +75,7 @@ pub(crate) fn replace(measure: &mut Measure, read: ReadPublic) -> Result<(), Ref
     if measure.clause.operand == Operand::Response {
         // One entry's answer changes: from e^ε to 1 for the value that it had, and from 1 to e^ε
         // for the other one, with the same total. That is ε, but no range of ε: see `mechanize`.
-        measure.replaced = Some(Replaced { is_exact: false, knows_rows: false });
+        measure.replaced = Some(Replaced { change: RowChange::Response, knows_rows: false });
         return Ok(());
     }
     if measure.ladder.is_some() || measure.clause.finding.is_some() {
@@ -87,64 +92,67 @@ pub(crate) fn replace(measure: &mut Measure, read: ReadPublic) -> Result<(), Ref
     let sensitivity = match &measure.release_kind {
         ReleaseKind::Number(sensitivity) => *sensitivity,
         ReleaseKind::Choice(choice) => {
-            let Some(choice) = choice.as_ref().clone().in_two_steps() else {
+            let Some((choice, change)) = choice.as_ref().clone().replaced(read.keys) else {
                 return refuse("the choice among candidates that a domain or IN (…) names");
             };
             measure.release_kind = ReleaseKind::Choice(Box::new(choice));
-            measure.replaced = Some(Replaced { is_exact: false, knows_rows: false });
+            measure.replaced = Some(Replaced { change, knows_rows: false });
             return Ok(());
         }
     };
     let same_rows = read.conditions && read.keys;
-    let moved = Moved {
-        lo: measure.lo,
-        hi: measure.hi,
-        keys: read.keys,
-        stays: same_rows && !read.nullable,
+    let change = match (same_rows && read.argument, read.keys, same_rows && !read.nullable) {
+        (true, _, _) => RowChange::Nothing,
+        (false, false, _) => RowChange::Group,
+        (false, true, true) => RowChange::Value,
+        (false, true, false) => RowChange::Counted,
     };
-    let is_exact = same_rows && read.argument && is_of_rows(&measure.input);
-    let knows_rows = !is_exact && moved.stays && matches!(measure.input, Input::Mean(_));
-    let derived = match (is_exact, &measure.input) {
-        (true, _) => Some(Sensitivity { l1: 0, l2_squared: 0 }),
-        (false, Input::Rows | Input::Values(_) | Input::Units | Input::Sum(_)) => moved.of_sum(),
-        (false, Input::Mean(_)) => moved.of_mean(),
+    let moved = Moved { lo: measure.lo, hi: measure.hi, change };
+    let (derived, change) = match (&measure.input, change) {
+        (Input::Terms { .. } | Input::Places { .. }, _) => {
+            return refuse("COUNT, SUM or AVG of a public group");
+        }
         (
-            false,
-            Input::Distinct(_)
+            Input::Rows
+            | Input::Values(_)
+            | Input::Units
+            | Input::Sum(_)
+            | Input::Mean(_)
+            | Input::Distinct(_)
             | Input::Moments(_)
             | Input::Joint(_)
             | Input::SumPerUnit(_)
             | Input::MeanPerUnit(_),
-        ) => twice(sensitivity),
-        (false, Input::Terms { .. } | Input::Places { .. }) => {
-            return refuse("COUNT, SUM or AVG of a public group");
+            RowChange::Nothing,
+        ) => (Some(Sensitivity { l1: 0, l2_squared: 0 }), change),
+        (Input::Rows | Input::Values(_) | Input::Units | Input::Sum(_), _) => {
+            (moved.of_sum(), change)
         }
+        (Input::Mean(_), _) => (moved.of_mean(), change),
+        // As a count: a value may be lost, and another one be new.
+        (Input::Distinct(_), RowChange::Value) => (moved.of_sum(), RowChange::Counted),
+        (Input::Distinct(_), _) => (moved.of_sum(), change),
+        (Input::Moments(_) | Input::Joint(_), _) => (apart(sensitivity), RowChange::Both),
+        (Input::SumPerUnit(_) | Input::MeanPerUnit(_), _) => (twice(sensitivity), RowChange::Both),
     };
     let Some(derived) = derived else {
         return refuse("the aggregate within a narrower range: CLAMP(x, lo, hi)");
     };
+    let knows_rows = change == RowChange::Value && matches!(measure.input, Input::Mean(_));
     measure.release_kind = ReleaseKind::Number(derived);
-    measure.replaced = Some(Replaced { is_exact, knows_rows });
+    measure.replaced = Some(Replaced { change, knows_rows });
     Ok(())
-}
-
-/// True if a number is added up over rows, each of which counts for itself.
-fn is_of_rows(input: &Input) -> bool {
-    match input {
-        Input::Rows | Input::Values(_) | Input::Units | Input::Sum(_) | Input::Mean(_) => true,
-        Input::Distinct(_)
-        | Input::Moments(_)
-        | Input::Joint(_)
-        | Input::SumPerUnit(_)
-        | Input::MeanPerUnit(_)
-        | Input::Terms { .. }
-        | Input::Places { .. } => false,
-    }
 }
 
 /// A removal and an addition.
 fn twice(one: Sensitivity) -> Option<Sensitivity> {
     Some(Sensitivity { l1: one.l1.checked_mul(2)?, l2_squared: one.l2_squared.checked_mul(4)? })
+}
+
+/// A removal and an addition of vectors without negative entries, each in one group: their product
+/// is not negative, so that |v − w|² ≤ |v|² + |w|².
+fn apart(one: Sensitivity) -> Option<Sensitivity> {
+    Some(Sensitivity { l1: one.l1.checked_mul(2)?, l2_squared: one.l2_squared.checked_mul(2)? })
 }
 
 /// The row of one person, whose values are replaced.
@@ -154,10 +162,8 @@ struct Moved {
     lo: i128,
     /// The largest value.
     hi: i128,
-    /// True if the row stays in its group.
-    keys: bool,
-    /// True if, besides, it always counts, and has a value.
-    stays: bool,
+    /// What is replaced.
+    change: RowChange,
 }
 
 impl Moved {
@@ -167,20 +173,27 @@ impl Moved {
     /// In one group the row's part changes from v to w, both in [lo, hi], or 0 where the row may
     /// fall out: by at most D. Between two groups, it is v less in one and w more in the other: 2b
     /// in L1, and v² + w² ≤ 2b² in squares. A private key may also stay, hence the larger of both.
+    ///
+    /// Of distinct values, one may be lost and one be new, with lo = 0 and hi = 1: −1 to 1 in one
+    /// group, and 1 in each of two.
     fn of_sum(self) -> Option<Sensitivity> {
-        let Self { lo, hi, keys, stays } = self;
-        let change = match stays {
-            true => hi.checked_sub(lo)?,
-            false => hi.max(0).checked_sub(lo.min(0))?,
+        let Self { lo, hi, change } = self;
+        let width = match change {
+            RowChange::Value => hi.checked_sub(lo)?,
+            RowChange::Nothing
+            | RowChange::Counted
+            | RowChange::Group
+            | RowChange::Both
+            | RowChange::Response => hi.max(0).checked_sub(lo.min(0))?,
         };
-        let change = u128::try_from(change).ok()?;
-        let square = change.checked_mul(change)?;
-        if keys {
-            return Some(Sensitivity { l1: change, l2_squared: square });
+        let width = u128::try_from(width).ok()?;
+        let square = width.checked_mul(width)?;
+        if change != RowChange::Group {
+            return Some(Sensitivity { l1: width, l2_squared: square });
         }
         let b = lo.unsigned_abs().max(hi.unsigned_abs());
         let (l1, both) = (b.checked_mul(2)?, b.checked_mul(b)?.checked_mul(2)?);
-        Some(Sensitivity { l1: l1.max(change), l2_squared: both.max(square) })
+        Some(Sensitivity { l1: l1.max(width), l2_squared: both.max(square) })
     }
 
     /// The two sums Σ(x − lo) and Σ(hi − x). A row with a value adds w = hi − lo to both together.
@@ -193,10 +206,8 @@ impl Moved {
     fn of_mean(self) -> Option<Sensitivity> {
         let width = u128::try_from(self.hi.checked_sub(self.lo)?).ok()?;
         let square = width.checked_mul(width)?;
-        Some(match self.stays {
-            true => Sensitivity { l1: width, l2_squared: square },
-            false => Sensitivity { l1: width.checked_mul(2)?, l2_squared: square.checked_mul(2)? },
-        })
+        let one = Sensitivity { l1: width, l2_squared: square };
+        if self.change == RowChange::Value { Some(one) } else { apart(one) }
     }
 }
 
@@ -229,8 +240,9 @@ mod tests {
     #[test]
     fn formulas_are_the_largest_changes_by_one_replaced_row() {
         for (lo, hi) in [(0, 1), (1, 3), (-2, 3), (-3, -1), (-2, 2), (0, 4), (-1, 0)] {
-            for (keys, stays) in [(true, true), (true, false), (false, false)] {
-                let moved = Moved { lo, hi, keys, stays };
+            for change in [RowChange::Value, RowChange::Counted, RowChange::Group] {
+                let (keys, stays) = (change != RowChange::Group, change == RowChange::Value);
+                let moved = Moved { lo, hi, change };
                 let at = |(group, entries): (usize, Vec<i128>), width: usize| {
                     let mut vector = vec![0; 2 * width];
                     vector[group * width..][..width].copy_from_slice(&entries);
@@ -264,9 +276,9 @@ mod tests {
 
     #[test]
     fn a_domain_from_18_to_65_moves_by_65_where_a_row_may_be_null() {
-        let moved = |stays| Moved { lo: 18, hi: 65, keys: true, stays }.of_sum().unwrap().l1;
-        assert_eq!((moved(true), moved(false)), (47, 65));
-        let groups = Moved { lo: 0, hi: 1, keys: false, stays: false }.of_sum().unwrap();
+        let moved = |change| Moved { lo: 18, hi: 65, change }.of_sum().unwrap().l1;
+        assert_eq!((moved(RowChange::Value), moved(RowChange::Counted)), (47, 65));
+        let groups = Moved { lo: 0, hi: 1, change: RowChange::Group }.of_sum().unwrap();
         assert_eq!((groups.l1, groups.l2_squared), (2, 2));
     }
 }

@@ -62,7 +62,9 @@ pub(crate) fn worthwhile(choice: &Choice, text: &str) -> Result<(), Refusal> {
             format!("TOP {MOST_ROUNDS}, or LAPLACE(eps=1) COUNT(*) of every key, sorted outside"),
         ));
     }
-    let answers = choice.rounds.checked_mul(choice.outer).and_then(|n| usize::try_from(n).ok());
+    // Groups that only the data contain have rows, so there are no more of them than rows.
+    let outer = if choice.outer == u64::MAX { 1 } else { choice.outer };
+    let answers = choice.rounds.checked_mul(outer).and_then(|n| usize::try_from(n).ok());
     if answers.is_none_or(|n| n > MOST_KEYS) {
         return Err(Refusal::new(
             Reason::TooManyKeys,

@@ -25,6 +25,9 @@ pub(crate) struct Lineage {
     pub(crate) reads_private: bool,
     /// True if rows of a public table have them.
     pub(crate) reads_public: bool,
+    /// The columns of public tables among them: the number of the scan in the query, and the
+    /// column.
+    pub(crate) public: BTreeSet<(usize, String)>,
     /// True if they are columns of rows that the query writes itself.
     pub(crate) reads_written: bool,
     /// True if they are not those of a whole column: they are computed, or something decided by
@@ -36,6 +39,7 @@ impl Lineage {
     /// Adds what another value comes from.
     pub(crate) fn add(&mut self, other: &Self) {
         self.columns.extend(other.columns.iter().cloned());
+        self.public.extend(other.public.iter().cloned());
         self.reads_private |= other.reads_private;
         self.reads_public |= other.reads_public;
         self.reads_written |= other.reads_written;
@@ -45,6 +49,11 @@ impl Lineage {
     /// The same values, as those that are computed.
     pub(crate) fn made(self) -> Self {
         Self { is_made: true, ..self }
+    }
+
+    /// True if no row of a table has the values, as those of a literal.
+    pub(crate) fn is_constant(&self) -> bool {
+        !self.reads_private && !self.reads_public
     }
 
     /// True if public rows, or rows that the query writes, have some of the values.

@@ -65,7 +65,7 @@ impl UsageWalk<'_> {
                 let rows = self.rows(&projection.input)?;
                 let columns = projection.expr.iter().map(|expr| self.value(expr, &rows));
                 let columns = columns.collect::<Result<_, _>>()?;
-                Ok(RowsUsed { schema: projection.schema.clone(), columns, tables: rows.tables })
+                Ok(rows.with(projection.schema.clone(), columns))
             }
             LogicalPlan::SubqueryAlias(alias) => {
                 let rows = self.rows(&alias.input)?;
@@ -101,16 +101,16 @@ impl UsageWalk<'_> {
                 let columns = on.select_expr.iter();
                 let columns = columns.map(|expr| Ok(self.value(expr, &rows)?.made()));
                 let columns = columns.collect::<Result<_, NotAnalyzed>>()?;
-                Ok(RowsUsed { schema: on.schema.clone(), columns, tables: rows.tables })
+                Ok(rows.with(on.schema.clone(), columns))
             }
             LogicalPlan::Aggregate(aggregate) => self.per_person(aggregate),
             LogicalPlan::Window(window) => {
                 let rows = self.rows(&window.input)?;
                 let mut columns = rows.columns.clone();
                 for expr in &window.window_expr {
-                    columns.push(self.value(expr, &rows)?);
+                    columns.push(counted(self.value(expr, &rows)?, &rows));
                 }
-                Ok(RowsUsed { schema: window.schema.clone(), columns, tables: rows.tables })
+                Ok(rows.with(window.schema.clone(), columns))
             }
             LogicalPlan::Sort(sort) => {
                 let rows = self.rows(&sort.input)?;
@@ -145,18 +145,25 @@ impl UsageWalk<'_> {
         let table = scanned(scan, self.catalog);
         let private = table.filter(|table| !table.is_public());
         let schema = scan.projected_schema.clone();
+        self.scans = self.scans.saturating_add(1);
+        let number = self.scans;
         let lineage = |name: &String| Lineage {
             columns: private
                 .map(|table| TableColumn { table: table.name.clone(), column: name.clone() })
                 .into_iter()
                 .collect(),
+            public: match private {
+                Some(_) => BTreeSet::new(),
+                None => BTreeSet::from([(number, name.clone())]),
+            },
             reads_private: private.is_some(),
             reads_public: private.is_none(),
             ..Lineage::default()
         };
         let columns = schema.fields().iter().map(|field| lineage(field.name())).collect();
         let tables = private.map(|table| table.name.clone()).into_iter().collect();
-        let mut rows = RowsUsed { schema, columns, tables };
+        let (decided, told) = (BTreeSet::new(), BTreeSet::new());
+        let mut rows = RowsUsed { schema, columns, tables, decided, told };
         for filter in &scan.filters {
             self.row_condition(filter, &mut rows, false)?;
         }
@@ -181,14 +188,14 @@ impl UsageWalk<'_> {
             columns.push(self.key(key, &rows)?);
         }
         for call in &aggregate.aggr_expr {
-            columns.push(self.value(call, &rows)?);
+            columns.push(counted(self.value(call, &rows)?, &rows));
         }
         let fields = aggregate.schema.fields().len();
         if columns.len() != fields {
             // The sets of a grouping have more columns than expressions.
             columns = vec![Lineage::of_all(&columns); fields];
         }
-        Ok(RowsUsed { schema: aggregate.schema.clone(), columns, tables: rows.tables })
+        Ok(rows.with(aggregate.schema.clone(), columns))
     }
 
     fn join(&mut self, join: &Join) -> Result<RowsUsed, NotAnalyzed> {
@@ -206,9 +213,11 @@ impl UsageWalk<'_> {
             | JoinType::LeftMark
             | JoinType::RightMark => left.schema.join(&right.schema).map_err(|_| lost())?.into(),
         };
-        let mut tables = left.tables;
-        tables.extend(right.tables);
-        let mut rows = RowsUsed { schema, columns, tables };
+        let own = [left.decided.clone(), right.decided.clone()];
+        let tables = left.tables.into_iter().chain(right.tables).collect();
+        let decided = left.decided.into_iter().chain(right.decided).collect();
+        let told = left.told.into_iter().chain(right.told).collect();
+        let mut rows = RowsUsed { schema, columns, tables, decided, told };
         let mut decides = Lineage::default();
         for (one, other) in &join.on {
             decides.add(&self.joined(one, other, &mut rows)?);
@@ -216,24 +225,26 @@ impl UsageWalk<'_> {
         for condition in join.filter.iter().flat_map(split_conjunction) {
             decides.add(&self.row_condition(condition, &mut rows, true)?);
         }
+        padded(join.join_type, &mut rows, left.columns.len(), &own);
+        let columns = std::mem::take(&mut rows.columns);
         let shown = match join.join_type {
-            JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => rows.columns,
+            JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => columns,
             JoinType::LeftSemi | JoinType::LeftAnti => {
-                rows.columns.into_iter().take(left.columns.len()).collect()
+                columns.into_iter().take(left.columns.len()).collect()
             }
             JoinType::RightSemi | JoinType::RightAnti => {
-                rows.columns.into_iter().skip(left.columns.len()).collect()
+                columns.into_iter().skip(left.columns.len()).collect()
             }
             JoinType::LeftMark => {
-                let own = rows.columns.into_iter().take(left.columns.len());
+                let own = columns.into_iter().take(left.columns.len());
                 own.chain([decides]).collect()
             }
             JoinType::RightMark => {
-                let own = rows.columns.into_iter().skip(left.columns.len());
+                let own = columns.into_iter().skip(left.columns.len());
                 own.chain([decides]).collect()
             }
         };
-        Ok(RowsUsed { schema: join.schema.clone(), columns: shown, tables: rows.tables })
+        Ok(rows.with(join.schema.clone(), shown))
     }
 
     /// A condition of WHERE, HAVING or ON. It joins rows if it equates two columns of a join. Rows
@@ -252,6 +263,7 @@ impl UsageWalk<'_> {
         let lineage = self.condition(condition, rows)?;
         self.compared = compared;
         self.found_by(&lineage, rows);
+        rows.decided.extend(lineage.columns.iter().cloned());
         let columns = condition.column_refs();
         let decides = |at: usize, rows: &RowsUsed| {
             columns.iter().any(|column| rows.schema.maybe_index_of_column(column) == Some(at))
@@ -298,6 +310,16 @@ impl UsageWalk<'_> {
             if kind == UseKind::Join {
                 lineage.columns.extend(both.columns.iter().cloned());
             }
+        }
+        match kind == UseKind::Join {
+            // So is what is computed from the same column of the same public rows.
+            true => {
+                let is_same = |lineage: &&mut Lineage| !lineage.public.is_disjoint(&both.public);
+                for lineage in rows.columns.iter_mut().filter(is_same) {
+                    lineage.columns.extend(both.columns.iter().cloned());
+                }
+            }
+            false => rows.decided.extend(both.columns.iter().cloned()),
         }
         Ok(both)
     }
@@ -360,14 +382,60 @@ fn stands_on_join(plan: &LogicalPlan) -> bool {
 /// Rows of which no column comes from a private table.
 fn constants(schema: &DFSchemaRef) -> RowsUsed {
     let columns = vec![Lineage::default(); schema.fields().len()];
-    RowsUsed { schema: schema.clone(), columns, tables: BTreeSet::new() }
+    let (tables, decided, told) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    RowsUsed { schema: schema.clone(), columns, tables, decided, told }
 }
 
-/// The rows of a union: each column comes from that column of all inputs.
+/// The rows of a union: each column comes from that column of all inputs. Where they are not the
+/// same column, its value tells of which input a row is, and so what their conditions found.
 fn together(mut sum: RowsUsed, rows: &RowsUsed) -> RowsUsed {
+    sum.decided.extend(rows.decided.iter().cloned());
+    sum.told.extend(rows.told.iter().chain(&sum.decided).cloned());
     for (one, other) in sum.columns.iter_mut().zip(&rows.columns) {
+        let is_same = one == other && !one.is_constant();
+        // A literal among the values of a table is a value that the query writes.
+        let is_written = one.is_constant() || other.is_constant();
         one.add(other);
+        one.reads_written |= is_written;
+        if !is_same {
+            one.columns.extend(sum.decided.iter().cloned());
+        }
     }
     sum.tables.extend(rows.tables.iter().cloned());
     sum
+}
+
+/// What is computed of several rows: how many they are tells of which branches of a union they are.
+fn counted(mut value: Lineage, rows: &RowsUsed) -> Lineage {
+    value.columns.extend(rows.told.iter().cloned());
+    value
+}
+
+/// The sides of an outer join that may have no row: whether they have one tells what the conditions
+/// on them, and those of ON, found. `own` are the conditions of each side.
+fn padded(kind: JoinType, rows: &mut RowsUsed, left: usize, own: &[BTreeSet<TableColumn>; 2]) {
+    let is_padded = match kind {
+        JoinType::Left => [false, true],
+        JoinType::Right => [true, false],
+        JoinType::Full => [true, true],
+        JoinType::Inner
+        | JoinType::LeftSemi
+        | JoinType::LeftAnti
+        | JoinType::RightSemi
+        | JoinType::RightAnti
+        | JoinType::LeftMark
+        | JoinType::RightMark => [false, false],
+    };
+    let [of_left, of_right] = own;
+    for (at, lineage) in rows.columns.iter_mut().enumerate() {
+        let (is_padded, others) = match at < left {
+            true => (is_padded[0], of_right.difference(of_left)),
+            false => (is_padded[1], of_left.difference(of_right)),
+        };
+        if is_padded {
+            let others: BTreeSet<&TableColumn> = others.collect();
+            let found = rows.decided.iter().filter(|column| !others.contains(column));
+            lineage.columns.extend(found.cloned());
+        }
+    }
 }

@@ -17,9 +17,18 @@ pub(super) struct RowsUsed {
     pub(super) schema: DFSchemaRef,
     pub(super) columns: Vec<Lineage>,
     pub(super) tables: BTreeSet<String>,
+    /// The columns of conditions that decided which rows are left.
+    pub(super) decided: BTreeSet<TableColumn>,
+    /// The columns that tell apart of which branch of a union a row is, and so how many there are.
+    pub(super) told: BTreeSet<TableColumn>,
 }
 
 impl RowsUsed {
+    /// What an operator makes of these rows, one for one or fewer of them.
+    pub(super) fn with(self, schema: DFSchemaRef, columns: Vec<Lineage>) -> Self {
+        Self { schema, columns, ..self }
+    }
+
     /// Where the values of a column come from; `None` if the rows do not have it.
     pub(super) fn column(&self, column: &Column) -> Option<&Lineage> {
         self.columns.get(self.schema.maybe_index_of_column(column)?)
@@ -39,6 +48,8 @@ pub(super) struct UsageWalk<'a> {
     /// The private columns that expressions of the present release compare with public values, or
     /// with values that the query writes.
     pub(super) compared: BTreeSet<TableColumn>,
+    /// How many tables were read so far.
+    pub(super) scans: usize,
     /// What the present release shows, and how.
     pub(super) shown: Vec<(Lineage, UseKind, String)>,
 }
@@ -47,7 +58,7 @@ impl<'a> UsageWalk<'a> {
     pub(super) fn new(catalog: &'a Catalog, join_only: BTreeSet<TableColumn>) -> Self {
         let (uses, around, asked) = (Uses::default(), Vec::new(), BTreeSet::new());
         let (compared, shown) = (BTreeSet::new(), Vec::new());
-        Self { catalog, uses, around, asked, join_only, compared, shown }
+        Self { catalog, uses, around, asked, join_only, compared, scans: 0, shown }
     }
 
     /// Records that an expression compares values with others, if some of both kinds are there.

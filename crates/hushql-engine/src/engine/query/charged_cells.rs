@@ -11,7 +11,7 @@
 
 use super::choose::Planned;
 use crate::analysis::CellsRead;
-use crate::catalog::Touched;
+use crate::catalog::{Touched, quoted};
 
 impl Planned {
     /// The only cells that the releases of a private aggregate are charged to; `None` for all
@@ -31,6 +31,7 @@ impl Planned {
             let sentence = match self.cells_read(part) {
                 Some(CellsRead::Only(touched)) => format!("charged to {touched} alone"),
                 Some(CellsRead::All(column, why)) => {
+                    let why = why.replace("{column}", &quoted(&column));
                     format!("charged to all cells of {column}, because {why}")
                 }
                 Some(CellsRead::Undivided) | None => continue,

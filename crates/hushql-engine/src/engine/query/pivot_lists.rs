@@ -1,13 +1,14 @@
 //! The lists that PIVOT leaves out, from the declarations.
 //!
 //! In: the text of a statement. Out: the text with the values of a declared list where PIVOT names
-//! only a column, so that its columns follow from the declaration and never from the rows.
+//! only a column, so that its columns follow from the declaration and never from the rows. A PIVOT
+//! statement is made the query that it stands for first.
 
 use std::borrow::Cow;
 
 use crate::bind::names::tables_named;
 use crate::catalog::{Column, Domain};
-use crate::dialect::{OpenPivot, Statement, open_pivots, parse};
+use crate::dialect::{OpenPivot, Statement, open_pivots, parse, pivot_query};
 use crate::engine::session::Session;
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
@@ -21,10 +22,13 @@ impl Session {
         &self,
         text: &'a str,
     ) -> Result<Cow<'a, str>, Error> {
-        let mut listed = Cow::Borrowed(text);
+        let size = &self.inner.resources.statement;
+        let statement = pivot_query(text, size)?;
+        let word = if statement.is_some() { "ON" } else { "FOR" };
+        let mut listed = statement.map_or(Cow::Borrowed(text), Cow::Owned);
         // Places in front of a list stay where they are.
-        for open in open_pivots(text, &self.inner.resources.statement).iter().rev() {
-            let values = self.pivot_values(open)?.ok_or_else(|| no_list(open))?;
+        for open in open_pivots(&listed, size).iter().rev() {
+            let values = self.pivot_values(open)?.ok_or_else(|| no_list(open, word))?;
             listed.to_mut().insert_str(open.at, &format!(" IN ({values})"));
         }
         Ok(listed)
@@ -54,14 +58,15 @@ impl Session {
     }
 }
 
-fn no_list(open: &OpenPivot) -> Refusal {
+/// The refusal of a column without a list. `word` is what the statement writes before it.
+fn no_list(open: &OpenPivot, word: &str) -> Refusal {
     let name = &open.name;
     Refusal::new(
         Reason::UnknownKeys,
-        format!("FOR {name}"),
+        format!("{word} {name}"),
         format!(
             "PIVOT makes a column for each value of {name}, and no list of them is declared: which values people have is not public"
         ),
-        format!("FOR {name} IN ('a', 'b'), with the values that you want"),
+        format!("{word} {name} IN ('a', 'b'), with the values that you want"),
     )
 }

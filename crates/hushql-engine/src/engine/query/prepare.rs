@@ -104,7 +104,7 @@ impl Session {
         state: &SessionState,
         runtime: Option<Handle>,
     ) -> Result<Prepared, Error> {
-        check_files(planned)?;
+        check_files(planned, self.is_owner())?;
         let release = planned.release();
         let preparing = Box::pin(exec::prepare(release, state));
         let prepared = match runtime {
@@ -119,11 +119,11 @@ impl Session {
 }
 
 /// Refuses a file that differs from the declared one.
-fn check_files(planned: &Planned) -> Result<(), Error> {
+fn check_files(planned: &Planned, is_owner: bool) -> Result<(), Error> {
     let (catalog, open) = (planned.catalog(), planned.open());
     for part in planned.release().analysis().parts() {
         for name in part.subject().tables() {
-            open.check(catalog.table(name).ok_or(Error::Internal)?)?;
+            open.check_for(catalog.table(name).ok_or(Error::Internal)?, is_owner)?;
         }
         // The file may be gone since planning read it.
         for table in part.public().iter().filter_map(|name| catalog.table(name)) {
@@ -131,7 +131,7 @@ fn check_files(planned: &Planned) -> Result<(), Error> {
         }
     }
     for table in planned.remaining_tables() {
-        open.check(table)?;
+        open.check_for(table, is_owner)?;
     }
     Ok(())
 }

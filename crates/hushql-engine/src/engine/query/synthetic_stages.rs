@@ -250,7 +250,7 @@ impl Session {
         for name in rows.subject().tables().iter().chain(rows.public()) {
             // Rows that planning read have one of the engine's own names.
             if let Some(table) = catalog.table(name) {
-                open.check(table)?;
+                open.check_for(table, self.is_owner())?;
             }
         }
         let preparing = Box::pin(exec::prepare_rows(&due.release, state));

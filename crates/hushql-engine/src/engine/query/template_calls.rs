@@ -20,7 +20,7 @@ use super::declared::{CalledTemplate, DeclaredState};
 use crate::analysis::Lookups;
 use crate::bind::names::tables_named;
 use crate::bind::sources::LEDGER;
-use crate::catalog::{Catalog, ParameterDomain, ParameterType, Template};
+use crate::catalog::{Catalog, ParameterDomain, ParameterType, Template, TemplateParameter};
 use crate::dialect::{
     Parameters, QueryStatement, ReleaseClause, Show, Statement, TemplateCall, parse,
     parse_template, with_body,
@@ -120,6 +120,12 @@ impl Session {
             return called.told(error);
         };
         let name = &called.name;
+        let listed = match called.is_hidden {
+            true => template.clone(),
+            false => self
+                .with_listed_domains(template, &declared.catalog, state)
+                .unwrap_or_else(|_| template.clone()),
+        };
         match error {
             Error::Refused(refusal) if !called.is_hidden => Refusal::new(
                 refusal.reason(),
@@ -128,7 +134,7 @@ impl Session {
                     "{name} is not answered with these values, or with what stands around it; nothing was charged: {}",
                     refusal.message()
                 ),
-                sample_call(template),
+                sample_call(&listed),
             )
             .into(),
             error if !called.is_hidden => error,
@@ -164,7 +170,16 @@ impl Session {
         }
         match known.contains(&value.value) {
             true => Ok(()),
-            false => Err(outside(template, value.parameter, &value.value).into()),
+            false => {
+                let mut listed = template.clone();
+                let is_hidden = declared.template.as_ref().is_some_and(|called| called.is_hidden);
+                let same = |one: &&mut TemplateParameter| one.name == value.parameter.name;
+                // A call to paste has a value that the column has.
+                if !is_hidden && let Some(one) = listed.parameters.iter_mut().find(same) {
+                    one.domain = Some(ParameterDomain::In(known.into_iter().collect()));
+                }
+                Err(outside(&listed, value.parameter, &value.value).into())
+            }
         }
     }
 

@@ -68,7 +68,12 @@ pub(crate) fn choose(
             | Mechanism::Exact => Err(failed().into()),
         };
     }
-    (0..keys.outer().len())
+    // Places are those of all groups, whether their keys are declared or not.
+    let groups = match gathered {
+        Gathered::Places(places) => places.len(),
+        Gathered::Sums(_) | Gathered::Keys { .. } | Gathered::Groups { .. } => keys.outer().len(),
+    };
+    (0..groups)
         .map(|group| {
             if let Some(tick) = at_rank(draw_plan, choice, gathered, group, rng)? {
                 return Ok(vec![Some(tick)]);

@@ -10,7 +10,7 @@
 //! places    outer keys, place, one integer           CountPlacesExec or AggregateExec over SampleContributionsExec
 //! keys      key, one integer                         AggregateExec over SampleContributionsExec
 //! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`count_distinct_plan`]
-//! groups    keys, integers of every measure          as sums, for undeclared keys
+//! groups    keys, integers of every number           as sums, for undeclared keys; places beside it have them all as outer keys
 //! ```
 
 use std::sync::Arc;
@@ -20,7 +20,9 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::analysis::{CandidateSource, Input, InputShape, KeySpace, Measure, PrivateAggregate};
+use crate::analysis::{
+    CandidateSource, Input, InputShape, KeySpace, Measure, PrivateAggregate, UnknownPartitions,
+};
 use crate::exec::plan::rows::{
     aggregate_inputs, column, conditions, in_partitions, planned, spread, with_clamped_keys,
 };
@@ -31,7 +33,7 @@ use hushql_exec::operator::bound_contributions::{BoundContributionsExec, Enforce
 use hushql_exec::operator::count_places::CountPlacesExec;
 use hushql_exec::operator::sample_rows::SampleContributionsExec;
 use hushql_exec::operator::sum_by_key::SumByKeyExec;
-use unknown_groups::{input_shape, unknown_partition_sums};
+use unknown_groups::{input_shape, summed_measures, unknown_partition_sums};
 
 pub(crate) mod count_distinct_plan;
 pub(crate) mod rows;
@@ -62,13 +64,7 @@ pub(super) async fn bounded_inputs(
 ) -> Result<Vec<BoundedInput>> {
     let mut bounded_inputs = Vec::new();
     if let Some(groups) = part.unknown_partitions() {
-        let plan = unknown_partition_sums(part, groups, state, key).await?;
-        let measures = (0..part.measures().len()).collect();
-        return Ok(vec![BoundedInput {
-            input_shape: input_shape(groups, part.measures()),
-            measures,
-            plan,
-        }]);
+        return of_unknown_groups(part, groups, state, key).await;
     }
     let (mut summed, mut single) = (Vec::new(), Vec::new());
     for (i, measure) in part.measures().iter().enumerate() {
@@ -97,6 +93,34 @@ pub(super) async fn bounded_inputs(
             measures: vec![i],
             plan,
         });
+    }
+    Ok(bounded_inputs)
+}
+
+/// The bounded inputs of undeclared groups: first that of their integers and numbers of units,
+/// which says what groups there are, then one for each quantile or extreme.
+async fn of_unknown_groups(
+    part: &PrivateAggregate,
+    groups: &UnknownPartitions,
+    state: &SessionState,
+    key: &LateKey,
+) -> Result<Vec<BoundedInput>> {
+    let summed = summed_measures(part);
+    let input_shape = input_shape(groups, part.measures(), &summed);
+    let plan = unknown_partition_sums(part, groups, state, key).await?;
+    let mut bounded_inputs = vec![BoundedInput { input_shape, measures: summed, plan }];
+    for (i, measure) in part.measures().iter().enumerate() {
+        match measure.input_shape() {
+            InputShape::Sums => {}
+            InputShape::Places => bounded_inputs.push(BoundedInput {
+                input_shape: InputShape::Places,
+                measures: vec![i],
+                plan: rows(part, measure, state, key).await?,
+            }),
+            InputShape::Distinct | InputShape::Keys | InputShape::Groups { .. } => {
+                return internal_err!("undeclared groups have sums and places");
+            }
+        }
     }
     Ok(bounded_inputs)
 }
@@ -190,7 +214,8 @@ async fn rows(
     let kept = SampleContributionsExec::new(rows, 0, (1..=groups).collect(), limits, key.clone())?;
     if let (Some(places), TermKind::Count) = (places_of(measure), &term.kind) {
         let space = key_space(part.keys().outer())?;
-        if CountPlacesExec::fits(space.len(), places) {
+        let is_listed = part.unknown_partitions().is_none();
+        if is_listed && CountPlacesExec::fits(space.len(), places) {
             return Ok(Arc::new(CountPlacesExec::new(Arc::new(kept), space, places, term.filter)?));
         }
     }

@@ -171,7 +171,11 @@ pub(crate) fn conditions(part: &PrivateAggregate, measure: &Measure) -> Option<E
             | InputShape::Distinct
             | InputShape::Places
             | InputShape::Groups { .. } => {
-                conditions.push(is_asked_for(&key, part.keys().of_column(i)));
+                let keys = part.keys().of_column(i);
+                // If the groups are those of the data, columns without declared keys have any.
+                if part.unknown_partitions().is_none() || !keys.is_empty() {
+                    conditions.push(is_asked_for(&key, keys));
+                }
             }
         }
     }

@@ -1,11 +1,12 @@
 //! Undeclared groups: their plan, their integers, and which of them come out.
 //!
 //! In: a private aggregate whose group keys are not declared. Out: a plan that yields, for every
-//! group that contains a unit, the integers of every measure and the number of units, all bounded
-//! per unit. The integers are then added up in the order of the keys, and the groups whose noisy
-//! number of units reaches the threshold come out. The threshold must be calibrated for the limits
-//! that the plan enforces. All released numbers of a hidden group are hidden: its draws affect the
-//! output only in that the group is missing.
+//! group that contains a unit, the integers of every number and the number of units, all bounded
+//! per unit. The rows of quantiles and extremes have plans of their own, and only those of the
+//! groups of this one count. The integers are added up in the order of the keys, and the groups
+//! whose noisy number of units reaches the threshold come out. The threshold must be calibrated for
+//! the limits that the plan enforces. All released numbers of a hidden group are hidden: its draws
+//! affect the output only in that the group is missing.
 //!
 //! ```text
 //! PrivatizeExec                                      adds partitions up, draws for every group, hides the small ones
@@ -30,16 +31,27 @@ use hushql_exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
 
-/// The shape of the output of a plan with undeclared groups: which of its integer columns is the
-/// number of units.
-pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {
-    let before = measures.get(..groups.counter.unwrap_or(measures.len())).unwrap_or_default();
-    InputShape::Groups { counter: before.iter().map(Measure::width).sum() }
+/// The measures of undeclared groups that are sums over their rows, by their positions in the
+/// private aggregate. The others are chosen by the places of rows on an axis.
+pub(crate) fn summed_measures(part: &PrivateAggregate) -> Vec<usize> {
+    let measures = part.measures().iter().enumerate();
+    measures.filter(|(_, one)| one.input_shape() == InputShape::Sums).map(|(i, _)| i).collect()
 }
 
-/// The number of integer columns besides those of the measures.
-pub(crate) fn extra_columns(input_shape: InputShape, measures: &[Measure]) -> usize {
-    let own: usize = measures.iter().map(Measure::width).sum();
+/// The shape of the output of a plan with undeclared groups: which of its integer columns is the
+/// number of units. `summed` are the measures of the plan.
+pub(crate) fn input_shape(
+    groups: &UnknownPartitions,
+    measures: &[Measure],
+    summed: &[usize],
+) -> InputShape {
+    let before = summed.iter().filter(|i| groups.counter.is_none_or(|counter| **i < counter));
+    let before = before.filter_map(|i| measures.get(*i));
+    InputShape::Groups { counter: before.map(Measure::width).sum() }
+}
+
+/// The number of integer columns besides those of the measures, which have `own`.
+pub(crate) fn extra_columns(input_shape: InputShape, own: usize) -> usize {
     match input_shape {
         InputShape::Groups { counter } => usize::from(counter == own),
         InputShape::Sums | InputShape::Distinct | InputShape::Places | InputShape::Keys => 0,
@@ -63,7 +75,8 @@ pub(crate) async fn unknown_partition_sums(
     state: &SessionState,
     key: &LateKey,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let measures: Vec<&Measure> = part.measures().iter().collect();
+    let summed = summed_measures(part);
+    let measures: Vec<&Measure> = summed.iter().filter_map(|i| part.measures().get(*i)).collect();
     let rows = only_known_keys(part)?;
     if !part.has_unit() {
         // Every row is a unit, and belongs to one group.

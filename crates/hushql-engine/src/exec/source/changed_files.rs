@@ -19,7 +19,21 @@ pub(super) fn changed(table: &Table, what: &str, write: String) -> Error {
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
-/// The same for a table with several files; names no file.
+/// The refusal of a single file that cannot be read.
+pub(super) fn unread_file(table: &Table, what: &str) -> Error {
+    changed(table, what, "the owner puts the file back where it was".to_owned())
+}
+
+/// The refusal of a single file that does not fit its table.
+pub(super) fn remade(table: &Table, what: &str) -> Error {
+    let write = format!(
+        "the owner puts a file with the columns of {} in its place, or declares it under a new name",
+        table.name
+    );
+    changed(table, what, write)
+}
+
+/// The refusal of a table with several files; names no file.
 pub(super) fn changed_files(table: &Table, what: &str, write: String) -> Error {
     let message = format!("the files of {} {what}", table.name);
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()

@@ -16,19 +16,17 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::changed_files::{
     CHANGED, DIFFER, Misfit, SET_CHANGED, changed, changed_files, declared_again, in_their_place,
-    managed, other_version, unread_files, unread_table, verified_again,
+    managed, other_version, remade, unread_file, unread_files, verified_again,
 };
-use super::drifted_files::{differing, has_fractions, other_header, undeclared, unverified_float};
-use super::file_columns::{first_cells, hashes_content, other_columns, plain_columns, shape_of};
+use super::drifted_files::{differing, other_in_file, undeclared, unverified_float};
+use super::file_columns::{hashes_content, shape_of};
 use super::file_set::FileSet;
 use super::file_stamp::{Stamp, is_same};
-use super::lenient::TextFormat;
 use super::location::StoreLocation;
 use super::managed_locations::is_unmanaged;
 use super::open_files::{HeldFiles, OpenFile, STORE};
 use super::postgres::Servers;
 use super::remote::has_client;
-use super::sqlite_table;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table};
 use crate::error::Error;
 use hushql_exec::pinned::Pinned;
@@ -150,7 +148,7 @@ impl OpenFiles {
     ///
     /// # Errors
     /// If one of them cannot be opened.
-    fn set(&self, location: &str, files: &Files) -> io::Result<Arc<FileSet>> {
+    pub(super) fn set(&self, location: &str, files: &Files) -> io::Result<Arc<FileSet>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let selected = (location.to_owned(), files.clone());
         if let Some(set) = open.sets.get(&selected) {
@@ -246,16 +244,23 @@ impl OpenFiles {
     /// A refusal if the file is missing, changed since its privacy unit was declared, or has other
     /// columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
-        self.checked_one(table, table.is_public())
+        self.check_for(table, false)
+    }
+
+    /// Checks as [`OpenFiles::check`], for a statement of the owner or of an analyst. The owner
+    /// learns which columns of a private file differ.
+    ///
+    /// # Errors
+    /// As [`OpenFiles::check`].
+    pub(crate) fn check_for(&self, table: &Table, is_owner: bool) -> Result<(), Error> {
+        self.checked_one(table, is_owner || table.is_public())
     }
 
     /// Checks as [`OpenFiles::check`]. The refusal of a single file says which columns differ, if
-    /// the reader may know.
+    /// the reader may know. Where only its rows differ, there is no column to name.
     fn checked_one(&self, table: &Table, names_columns: bool) -> Result<(), Error> {
-        let (format, location, options, fingerprint, files) = match &table.source {
-            Source::File { format, location, options, fingerprint, files } => {
-                (format, location, options, fingerprint, files)
-            }
+        let (format, location, files) = match &table.source {
+            Source::File { format, location, files, .. } => (format, location, files),
             Source::Postgres { .. } => return self.servers.check(table),
             Source::Registered | Source::Released { .. } => return Ok(()),
         };
@@ -265,62 +270,48 @@ impl OpenFiles {
             }
             return if is_there(location) { Ok(()) } else { Err(unread_files(table)) };
         }
-        let unread =
-            |what| changed(table, what, "the owner puts the file back where it was".to_owned());
-        let remade = |what: &str| {
-            let write = format!(
-                "the owner puts a file with the columns of {} in its place, or declares it under a new name",
-                table.name
-            );
-            changed(table, what, write)
-        };
+        let unread = |what| unread_file(table, what);
         // The names of the folders above the file tell nothing about a row.
         is_unmanaged(table)?;
         let held = self.held(location).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidInput => unread("is not a file"),
             _ => unread("cannot be read"),
         })?;
-        if let Some(fingerprint) = fingerprint {
-            let hashes = hashes_content(options);
-            let same = if hashes || !is_same(fingerprint, held.stamp()) {
-                held.sha256().map_err(|_| unread("cannot be read"))? == fingerprint.sha256
-            } else {
-                true
-            };
-            if !same {
-                return Err(changed(table, CHANGED, declared_again(table)));
-            }
-            let (location, fingerprint) = (location.clone(), fingerprint.clone());
-            self.rely_on(VerifiedFile { location, fingerprint, hashes });
+        let is_same = self.has_its_fingerprint(table, &held)?;
+        let is_changed = || changed(table, CHANGED, declared_again(table));
+        if !is_same && !names_columns {
+            return Err(is_changed());
         }
-        let shape = shape_of(table)?;
-        let other = match (format, shape) {
-            (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
-                match first_cells(&held, &csv).map_err(|_| unread("cannot be read"))? {
-                    Some(header) => other_header(&header, table),
-                    None => Some("no header".to_owned()),
-                }
-            }
-            // Any line may belong to a person, so only the declaration describes these files.
-            (FileFormat::Csv | FileFormat::Json, _) => None,
-            (FileFormat::Sqlite, _) => sqlite_table::missing(&held, table)
-                .map_err(|trouble| unread(unread_table(trouble)))?,
-            (FileFormat::Parquet | FileFormat::Arrow, shape) => {
-                let now = plain_columns(&held, *format, &shape, &table.name)
-                    .map_err(|_| remade("is no longer in its format"))?;
-                match other_columns(&now, table, *format) {
-                    None if table.is_public() => has_fractions(&held, &now, table, *format)?,
-                    other => other,
-                }
-            }
-        };
-        match other {
-            None => Ok(()),
+        match other_in_file(&held, *format, table)? {
             Some(other) if names_columns => {
-                Err(remade(&format!("has other columns than were declared: {other}")))
+                Err(remade(table, &format!("has other columns than were declared: {other}")))
             }
-            Some(_) => Err(remade("has other columns than were declared")),
+            Some(_) => Err(remade(table, "has other columns than were declared")),
+            None if is_same => Ok(()),
+            None => Err(is_changed()),
         }
+    }
+
+    /// Whether the single file of a table is the one on which its declaration relies, if it relies
+    /// on one. The statement relies on it then, too.
+    ///
+    /// # Errors
+    /// A refusal if the file cannot be read.
+    fn has_its_fingerprint(&self, table: &Table, held: &Arc<OpenFile>) -> Result<bool, Error> {
+        let Source::File { location, options, fingerprint: Some(fingerprint), .. } = &table.source
+        else {
+            return Ok(true);
+        };
+        let hashes = hashes_content(options);
+        if hashes || !is_same(fingerprint, held.stamp()) {
+            let sha256 = held.sha256().map_err(|_| unread_file(table, "cannot be read"))?;
+            if sha256 != fingerprint.sha256 {
+                return Ok(false);
+            }
+        }
+        let (location, fingerprint) = (location.clone(), fingerprint.clone());
+        self.rely_on(VerifiedFile { location, fingerprint, hashes });
+        Ok(true)
     }
 
     /// Whether the single file of a private table that may change has fractions in a column that is

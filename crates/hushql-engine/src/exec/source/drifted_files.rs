@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
 
-use super::changed_files::{Misfit, other_format, unread_files};
+use super::changed_files::{Misfit, other_format, remade, unread_file, unread_files, unread_table};
 use super::external_table::members;
 use super::file_columns::{first_cells, other_columns, plain_columns, schema_of_columns, shape_of};
 use super::file_set::FileSet;
@@ -21,6 +21,7 @@ use super::lenient::TextFormat;
 use super::lossy_columns::{count_values, floats_as_whole};
 use super::managed_locations::managing_here;
 use super::open_files::OpenFile;
+use super::sqlite_table;
 use super::text_views::viewed;
 use crate::catalog::{Column, FileFormat, Privacy, Source, Table, quoted};
 use crate::error::Error;
@@ -69,8 +70,42 @@ pub(super) fn differing(set: &FileSet, table: &Table) -> Result<Option<Misfit>, 
     Ok(None)
 }
 
+/// What the single file of a table has in the place of the declared columns. Its header or footer
+/// decides, and for public tables also the values of floats.
+///
+/// # Errors
+/// A refusal if the file cannot be read, or is no longer in its format.
+pub(super) fn other_in_file(
+    held: &Arc<OpenFile>,
+    format: FileFormat,
+    table: &Table,
+) -> Result<Option<String>, Error> {
+    match (format, shape_of(table)?) {
+        (FileFormat::Csv, TextFormat::Csv(csv)) if csv.header => {
+            let header =
+                first_cells(held, &csv).map_err(|_| unread_file(table, "cannot be read"))?;
+            Ok(match header {
+                Some(header) => other_header(&header, table),
+                None => Some("no header".to_owned()),
+            })
+        }
+        // Any line may belong to a person, so only the declaration describes these files.
+        (FileFormat::Csv | FileFormat::Json, _) => Ok(None),
+        (FileFormat::Sqlite, _) => sqlite_table::missing(held, table)
+            .map_err(|trouble| unread_file(table, unread_table(trouble))),
+        (FileFormat::Parquet | FileFormat::Arrow, shape) => {
+            let now = plain_columns(held, format, &shape, &table.name)
+                .map_err(|_| remade(table, "is no longer in its format"))?;
+            match other_columns(&now, table, format) {
+                None if table.is_public() => has_fractions(held, &now, table, format),
+                other => Ok(other),
+            }
+        }
+    }
+}
+
 /// What the first line of a CSV file lacks. It may be a row, so its text is not shown.
-pub(super) fn other_header(header: &csv::ByteRecord, table: &Table) -> Option<String> {
+fn other_header(header: &csv::ByteRecord, table: &Table) -> Option<String> {
     let columns = table.file_columns();
     if header.iter().eq(columns.iter().map(|column| column.name.as_bytes())) {
         return None;
@@ -126,7 +161,7 @@ pub(super) fn unverified_float<'a>(now: &SchemaRef, table: &'a Table) -> Option<
 ///
 /// # Errors
 /// A refusal, if the file cannot be read.
-pub(super) fn has_fractions(
+fn has_fractions(
     held: &Arc<OpenFile>,
     now: &SchemaRef,
     table: &Table,

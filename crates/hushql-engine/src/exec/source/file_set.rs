@@ -10,6 +10,7 @@
 //! year=__HIVE_DEFAULT_PARTITION__/b.parquet                        →   NULL and NULL
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{FoundObject, list};
 use super::version_columns::lay_out;
 use crate::catalog::{Files, Fingerprint, LakeVersion};
+
+/// The most files that may have been added since an earlier declaration, for it to be recognised.
+const MOST_NEW: usize = 400;
 
 /// Hive's name for the folder of NULL.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -227,6 +231,43 @@ impl FileSet {
         }
         self.add_log(&mut hash);
         Ok(hexadecimal(&hash.finalize()))
+    }
+
+    /// Whether these files hold all of an earlier set, whose names and bytes have this hash. The
+    /// newest files, or the last ones by name, are left out until the others have it.
+    ///
+    /// # Guarantee
+    /// True only if each file of the earlier set is among these, under its name and with its bytes,
+    /// except for a collision of SHA-256. Never for the version of a log.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn holds_earlier(&self, sha256: &str) -> io::Result<bool> {
+        if self.is_of_log {
+            return Ok(false);
+        }
+        let bytes = self.members.iter().map(|member| member.held.sha256().map(str::to_owned));
+        let bytes: Vec<String> = bytes.collect::<io::Result<_>>()?;
+        let all: Vec<(usize, &Member)> = self.members.iter().enumerate().collect();
+        let mut by_age = all.clone();
+        by_age.sort_by_key(|(_, member)| {
+            let Stamp { modified_nanos, changed_nanos, .. } = member.held.stamp();
+            (changed_nanos, modified_nanos)
+        });
+        let has_hash = |order: &[(usize, &Member)], new: usize| {
+            let earlier = order.iter().take(order.len().saturating_sub(new)).map(|(i, _)| *i);
+            let earlier: BTreeSet<usize> = earlier.collect();
+            let mut hash = Sha256::new();
+            for ((i, member), bytes) in all.iter().zip(&bytes) {
+                if earlier.contains(i) {
+                    named(&mut hash, &member.name);
+                    hash.update(bytes);
+                }
+            }
+            !earlier.is_empty() && hexadecimal(&hash.finalize()) == sha256
+        };
+        let mut orders = [&by_age, &all].into_iter();
+        Ok(orders.any(|order| (0..=MOST_NEW).any(|new| has_hash(order, new))))
     }
 
     /// Adds to a hash what a log says of the files: the names of columns, the values of partitions,

@@ -1,5 +1,5 @@
 //! Whether a file has only grown: whether all rows of an earlier declaration are in it, unchanged
-//! and in their place.
+//! and in their place; and whether a folder has all of its earlier files.
 //!
 //! In: a table with the fingerprint of its earlier file, and the fingerprint that a declaration has
 //! just taken. Out: true or false. The owner's declaration asks; no query does.
@@ -14,6 +14,7 @@ use std::io::{self, BufRead, BufReader};
 
 use sha2::{Digest, Sha256};
 
+use super::check::OpenFiles;
 use super::compressed::Compression;
 use crate::catalog::{FileFormat, Fingerprint, Source};
 
@@ -45,6 +46,25 @@ pub(crate) fn has_grown(before: &Source, now: &Fingerprint) -> bool {
         read.is_some_and(|read| {
             read.ends_with_line && read.prefix == held.sha256 && read.whole == now.sha256
         })
+    })
+}
+
+/// Whether all files on which a folder was declared before are in it, with others beside them.
+///
+/// # Guarantee
+/// True only if the files that now have the fingerprint `now` hold each earlier file, under its
+/// name and with its bytes, and a line is a record both before and now, or neither time. Each file
+/// is read by itself: then no earlier row is read otherwise.
+pub(crate) fn folder_has_grown(open: &OpenFiles, before: &Source, now: &Fingerprint) -> bool {
+    let Source::File { location, fingerprint: Some(held), files: Some(files), .. } = before else {
+        return false;
+    };
+    if held.over_lines != now.over_lines || held.files.is_none() || files.version.is_some() {
+        return false;
+    }
+    open.set(location, files).is_ok_and(|set| {
+        let is_now = set.sha256().is_ok_and(|sha256| sha256 == now.sha256);
+        is_now && set.holds_earlier(&held.sha256).unwrap_or(false)
     })
 }
 

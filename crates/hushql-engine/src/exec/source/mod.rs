@@ -92,7 +92,7 @@ pub(crate) use delta_tables::{declared_version, newer_version, newest_version};
 pub(crate) use external_table::{WrittenTable, declared, refuse_reserved, written_location};
 pub(crate) use file_columns::{columns_of, hashes_content, is_strict, may_change, set_strict};
 use file_columns::{schema_of_columns, shape_of};
-pub(crate) use grown_file::has_grown;
+pub(crate) use grown_file::{folder_has_grown, has_grown};
 pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 pub(crate) use key_columns::refuse_other_keys;
 use lenient::{LenientFiles, TextFile, TextFormat};

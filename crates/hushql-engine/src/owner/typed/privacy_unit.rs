@@ -48,6 +48,7 @@ pub struct PrivacyUnit {
 enum UnitKey {
     Row,
     Column(String),
+    Present { column: String, public: Vec<String> },
     Via { columns: Vec<String>, table: String, references: Vec<String> },
 }
 
@@ -96,6 +97,34 @@ impl PrivacyUnit {
     /// ```
     pub fn column(table: impl Into<String>, column: impl Into<String>) -> Self {
         Self::new(table.into(), UnitKey::Column(column.into()))
+    }
+
+    /// A column names the person, each has one row, and anyone may know who is there, and the
+    /// columns `public`: `(column) UNIQUE PRESENCE PUBLIC WITH (public)`.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable, PrivacyUnit};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("survey.csv");
+    /// # std::fs::write(&file, "id,region,age\n1,north,34\n2,south,51\n")?;
+    /// let engine = Engine::in_memory()?;
+    /// let owner = engine.owner();
+    /// owner.declare(ExternalTable::csv("survey", &file.display().to_string())).await?;
+    /// owner.declare(PrivacyUnit::presence_public("survey", "id", ["region"])).await?;
+    /// let answer = engine.analyst("lab")?.query("SELECT COUNT(*) AS n FROM survey").await?;
+    /// assert!(answer.receipt().is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn presence_public<P: Into<String>>(
+        table: impl Into<String>,
+        column: impl Into<String>,
+        public: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let public = public.into_iter().map(Into::into).collect();
+        Self::new(table.into(), UnitKey::Present { column: column.into(), public })
     }
 
     /// Columns lead to a row of another table, and that row to the person:
@@ -203,6 +232,12 @@ impl PrivacyUnit {
                 return Err(Error::catalog("a unit that is the row has one row, and no max_rows"));
             }
             UnitKey::Row => UnitClause::Row,
+            UnitKey::Present { .. } if max_rows.is_some() => {
+                return Err(Error::catalog(
+                    "where presence is public, everyone has one row, and no max_rows",
+                ));
+            }
+            UnitKey::Present { column, public } => UnitClause::Present { column, public },
             UnitKey::Column(column) => UnitClause::Column { column, unique, max_rows },
             UnitKey::Via { columns, references, .. }
                 if columns.is_empty() || columns.len() != references.len() =>

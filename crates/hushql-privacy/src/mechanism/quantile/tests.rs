@@ -120,6 +120,29 @@ fn the_range_is_that_of_the_worst_unit() {
 }
 
 #[test]
+fn the_range_of_moves_is_that_of_the_worst_row() {
+    let last = 4;
+    for rank in RANKS {
+        let claimed = range_of_moves(rank).unwrap();
+        let scores = |rows: &[u64]| flat(&quantile_runs(&histogram(rows), last, rank).unwrap());
+        let mut worst = 0;
+        for rows in multisets(last, 4) {
+            let beside = |row: Option<u64>| rows.iter().copied().chain(row).collect::<Vec<_>>();
+            let states = || (0..=last).map(Some).chain([None]);
+            for (one, other) in states().flat_map(|one| states().map(move |other| (one, other))) {
+                let (before, after) = (scores(&beside(one)), scores(&beside(other)));
+                let changes = || after.iter().zip(&before).map(|(a, b)| a - b);
+                let spread = changes().max().unwrap() - changes().min().unwrap();
+                worst = worst.max(spread.unsigned_abs());
+            }
+        }
+        assert!(worst <= claimed, "{rank:?}: {worst} exceeds {claimed}");
+        assert!(2 * worst >= claimed, "{rank:?}: {worst} of {claimed}");
+    }
+    assert!(range_of_moves(Rank::Fraction { num: 3, den: 2 }).is_err());
+}
+
+#[test]
 fn ranks_round_up() {
     let rank = |epsilon: &str, ticks| rank_for(2, &epsilon.parse().unwrap(), ticks);
     // 2·ln 2000 = 15.2; 2·ln(20) = 5.99.

@@ -66,10 +66,14 @@ pub(crate) fn keep(connection: &Connection, witness: &mut Witness) -> Result<(),
         let before = catalog.ever_public(&table.name);
         let is_hidden = |name: &&String| !known.contains(*name) && table.column(name).is_some();
         if let Some(hidden) = before.into_iter().flatten().find(is_hidden) {
+            let ever = before.into_iter().flatten().filter(|name| table.column(name).is_some());
+            let all = ever.chain(public).filter(|name| *name != person);
+            let all: BTreeSet<String> = all.map(|name| quoted(name)).collect();
             refuse(format!(
-                "{0} was public, and exact answers may have shown it: add it to WITH (…), as in SET PRIVACY UNIT ({1}) UNIQUE PRESENCE PUBLIC WITH ({0})",
+                "{0} was public, and exact answers may have shown it: add it to WITH (…), as in SET PRIVACY UNIT ({1}) UNIQUE PRESENCE PUBLIC WITH ({2})",
                 quoted(hidden),
-                quoted(person)
+                quoted(person),
+                all.into_iter().collect::<Vec<_>>().join(", ")
             ))?;
         }
         known.extend(before.into_iter().flatten().cloned());
