@@ -68,7 +68,6 @@ mod sqlstate;
 mod statement_kind;
 mod timestamp;
 mod tls;
-mod truth;
 mod turns;
 mod type_names;
 mod types;

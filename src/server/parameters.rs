@@ -8,11 +8,11 @@
 //! ```
 
 use hushql::Value;
+use hushql_engine::bind::truth_of;
 
 use super::encode::kinds;
 use super::encoding::Encoding;
 use super::parameter_types::{element_of, is_element};
-use super::truth::truth_of;
 use super::{numeric, timestamp};
 
 /// A parameter as a value.

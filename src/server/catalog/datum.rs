@@ -7,8 +7,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use hushql_engine::bind::truth_of;
+
 use super::super::binary::{array, elements};
-use super::super::truth::truth_of;
 use super::super::types;
 use super::super::types::kinds;
 

@@ -11,7 +11,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::super::truth::truth_of;
+use hushql_engine::bind::truth_of;
+
 use super::datum::{Datum, Row};
 
 /// Where rows are, by the value of one column.

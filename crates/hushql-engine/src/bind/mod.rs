@@ -59,6 +59,7 @@ use percentile_disc::DiscreteQuantile;
 pub(crate) use percentile_disc::PERCENTILE_DISC;
 use struct_fields::with_fields;
 use time_between::TimeBetween;
+pub use truth_texts::truth_of;
 use truth_texts::{TruthTexts, with_truth_literals};
 use unvalued::unvalued;
 use using::Numbered;

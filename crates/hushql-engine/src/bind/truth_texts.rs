@@ -24,9 +24,9 @@ use sqlparser::ast::BinaryOperator;
 
 use super::comparisons::{ValueKind, is_null, kind, text_of};
 
-/// The truth value that a text stands for: a word or its beginning, in any case, with blanks
-/// around it.
-pub(super) fn truth_of(text: &str) -> Option<bool> {
+/// The truth value that a text stands for, as PostgreSQL reads it: a word or its beginning, in any
+/// case, with blanks around it. `None` if it stands for none.
+pub fn truth_of(text: &str) -> Option<bool> {
     let word = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']).to_ascii_lowercase();
     match word.as_str() {
         "" => None,

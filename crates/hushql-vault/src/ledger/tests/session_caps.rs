@@ -87,6 +87,20 @@ fn a_day_counts_the_charges_of_all_sessions_of_an_analyst() {
     assert!(vault.charge(&eve).is_ok());
 }
 
+/// An analyst's own entries have numbers without gaps, and those of others have none.
+#[test]
+fn entries_of_others_have_no_number() {
+    let vault = vault();
+    vault.ensure_analyst("eve").unwrap();
+    let charge = |analyst: &str| {
+        let (analyst, catalog) = (analyst.to_owned(), vault.catalog().unwrap());
+        let request = ChargeRequest { analyst, catalog, ..request(1, 0, &["adult"]) };
+        vault.charge(&request).unwrap().sequence()
+    };
+    let all = ["lab", "eve", "lab", "eve"].map(charge);
+    assert_eq!(all.map(|sequence| vault.own_number(sequence, "lab").unwrap()), [1, 0, 2, 0]);
+}
+
 #[test]
 fn a_charge_without_an_epsilon_needs_a_cap_in_rho() {
     let vault = vault();
