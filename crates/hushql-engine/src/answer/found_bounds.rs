@@ -101,7 +101,7 @@ fn clamped(text: &str, (lo, hi): (f64, f64)) -> Option<String> {
     is_plain.then(|| format!("{name}(CLAMP({argument}, {lo}, {hi}){after}"))
 }
 
-/// A CLAMP to more than this is no range: the bounds would be found again.
+/// The widest CLAMP that counts as a range. The engine looks for the bounds of anything wider.
 const WIDEST: f64 = 4.6e18;
 
 /// A text of more bytes than this is named by its heading, as it is written.
