@@ -10,7 +10,6 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::below::column_origin::Clamped;
-use super::below::mentioned::Mentioned;
 use super::below::relation::PrivateRelation;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
@@ -257,8 +256,8 @@ pub(crate) fn cut(
         steps.push(format!("plain SQL that shows keys only, planned as {selector}"));
     }
     let (flow, valued) = {
-        let mentioned = Mentioned::of(&LogicalPlan::Aggregate(aggregate.clone()));
-        let mut walk = Walk::new(sources.catalog, sources.tables, steps, mentioned);
+        let plan = LogicalPlan::Aggregate(aggregate.clone());
+        let mut walk = Walk::new(sources.catalog, sources.tables, steps, &plan);
         let flow = walk.below(aggregate)?;
         let (flow, valued) = walk.valued_aggregate(flow, aggregate)?;
         (walk.resolved(flow)?, valued)

@@ -14,7 +14,6 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use super::below::mentioned::Mentioned;
 use super::below::refusals::not_private;
 use super::below::relation::PrivateRelation;
 use super::below::unit::UnitScope;
@@ -143,8 +142,7 @@ fn analyzed(
         .into());
     }
     let flow = {
-        let mentioned = Mentioned::of(bound.plan());
-        let mut walk = Walk::new(catalog, tables, steps, mentioned);
+        let mut walk = Walk::new(catalog, tables, steps, bound.plan());
         let flow = walk.rows(bound.plan())?;
         walk.resolved(flow)?
     };

@@ -37,6 +37,7 @@ pub(crate) mod pair;
 mod public_conditions;
 pub(crate) mod public_reads;
 pub(crate) mod public_side;
+mod read_above;
 pub(crate) mod refusals;
 pub(crate) mod relation;
 mod row_of_keys;

@@ -138,7 +138,6 @@ mod tests {
     use datafusion::logical_expr::TableSource;
 
     use super::*;
-    use crate::analysis::below::mentioned::Mentioned;
     use crate::analysis::below::walk::Tables;
     use crate::catalog::Catalog;
 
@@ -164,7 +163,8 @@ mod tests {
     fn a_union_of_nothing_is_a_fault() {
         let (catalog, mut steps) = (Catalog::default(), Vec::new());
         let union = Union { inputs: Vec::new(), schema: Arc::new(DFSchema::empty()) };
-        let walked = Walk::new(&catalog, &NoTables, &mut steps, Mentioned::default()).union(&union);
+        let plan = LogicalPlan::Union(union.clone());
+        let walked = Walk::new(&catalog, &NoTables, &mut steps, &plan).union(&union);
         assert!(matches!(walked, Err(NotAnalyzed::Fault(_))));
     }
 }

@@ -10,6 +10,7 @@ use arrow::array::RecordBatch;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 
 use super::mentioned::Mentioned;
+use super::read_above::ReadAbove;
 use crate::catalog::{Catalog, RESERVED};
 use crate::visible::heading;
 
@@ -20,18 +21,22 @@ pub(crate) struct Walk<'a> {
     pub(crate) steps: &'a mut Vec<String>,
     /// The columns that the query mentions.
     pub(super) mentioned: Mentioned,
+    /// What is read of the rows of windows.
+    pub(super) read_above: ReadAbove,
     hidden: usize,
     readings: usize,
 }
 
 impl<'a> Walk<'a> {
+    /// A walk for a plan: an aggregate, or rows that are all read.
     pub(crate) fn new(
         catalog: &'a Catalog,
         tables: &'a dyn Tables,
         steps: &'a mut Vec<String>,
-        mentioned: Mentioned,
+        plan: &LogicalPlan,
     ) -> Self {
-        Self { catalog, tables, steps, mentioned, hidden: 0, readings: 0 }
+        let (mentioned, read_above) = (Mentioned::of(plan), ReadAbove::of(plan));
+        Self { catalog, tables, steps, mentioned, read_above, hidden: 0, readings: 0 }
     }
 
     /// A hidden name that no other column has.

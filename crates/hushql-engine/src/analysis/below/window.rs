@@ -3,7 +3,8 @@
 //! In: window functions that are partitioned by the unit. Out: the same rows with one more column
 //! for each function. As in per-unit aggregates, a result must be a function of the unit's multiset
 //! of rows. If a function depends on which of two rows comes first, its order is therefore extended
-//! by all columns, so that only equal rows are left in an undetermined order. Functions that count
+//! by all columns, so that only equal rows are left in an undetermined order: first by those that
+//! are read, so that no other column decides anything. Functions that count
 //! peers use the order as written. Functions over one written order may thus need two orders. Each
 //! order has its own operator, because DataFusion sorts rows by the order of an operator's first
 //! function. Once one operator has numbered equal rows, they differ. So each later order that tells
@@ -78,9 +79,10 @@ impl Walk<'_> {
         let mut facts = flow.scope.facts.clone();
         let mut traces = flow.traces.clone();
         let below = flow.below();
+        let places = self.read_above.first(window, flow.scope.schema.fields().len());
         for expr in &window.window_expr {
             let Windowed { functions, order, result, facts: known } =
-                over_unit(expr, &flow, &unit, rows, &mut sorted)?;
+                over_unit(expr, (&flow, &places), &unit, rows, &mut sorted)?;
             let mut own = Vec::new();
             for function in functions {
                 let name = self.fresh("window");
@@ -422,11 +424,11 @@ fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
 }
 
 /// The order of a window: the written keys. If it matters which row comes first, all columns
-/// follow.
+/// follow, in the order of their places.
 fn ordered_by(
     written: &[Sort],
     order: Order,
-    flow: &PrivateRelation,
+    (flow, places): (&PrivateRelation, &[usize]),
     sorted: &mut Computed,
 ) -> Result<Vec<Sort>, NotAnalyzed> {
     let mut order_by = Vec::new();
@@ -435,8 +437,9 @@ fn ordered_by(
         order_by.push(Sort { expr, ..key.clone() });
     }
     if order == Order::Total {
-        for column in flow.scope.schema.columns() {
-            let column = Expr::Column(column);
+        let columns = flow.scope.schema.columns();
+        for column in places.iter().filter_map(|at| columns.get(*at)) {
+            let column = Expr::Column(column.clone());
             computable_types::check(&column, &flow.scope.schema)?;
             order_by.push(Sort::new(column, true, false));
         }
@@ -472,7 +475,7 @@ fn by_unit(refusal: Refusal, function: &WindowFunction, flow: &PrivateRelation) 
 /// A window function over one unit's rows.
 fn over_unit(
     expr: &Expr,
-    flow: &PrivateRelation,
+    (flow, places): (&PrivateRelation, &[usize]),
     unit: &Expr,
     rows: Option<u64>,
     sorted: &mut Computed,
@@ -566,7 +569,7 @@ fn over_unit(
         let hint = changed(function, |params| params.window_frame = rows_so_far());
         return Err(refused(message.to_owned()).writing(&hint).into());
     }
-    params.order_by = ordered_by(&params.order_by, order, flow, sorted)?;
+    params.order_by = ordered_by(&params.order_by, order, (flow, places), sorted)?;
     params.partition_by = vec![unit.clone()];
     params.partition_by.extend(parts.into_iter().map(|part| part.expr));
     if let ("sum" | "avg", [x]) = (name.as_str(), args.as_slice())
