@@ -30,7 +30,8 @@ docs:
         cargo install --locked --debug --no-default-features --features search --target-dir target/mdbook --root target/tools mdbook@0.5.4
     docs/book.py target/tools/bin/mdbook
 
-# What a release has, in target/dist: archive, package for Debian, wheel, crates, list of parts, hashes. A release build: half an hour.
+# What a release has, in target/dist: archive, package for Debian, wheel, crates, list of parts, hashes. Two builds for a release: an hour
+# and a half.
 dist *ARGUMENTS:
     .ci/dist {{ARGUMENTS}}
 
