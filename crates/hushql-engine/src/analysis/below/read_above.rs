@@ -156,15 +156,9 @@ impl ReadAbove {
             // The walk cannot fail, because its closure does not.
             let _ = expr.apply(|part| {
                 mark(part, input.schema(), &mut read);
-                let subquery = match part {
-                    Expr::Exists(exists) => Some(&exists.subquery),
-                    Expr::InSubquery(within) => Some(&within.subquery),
-                    Expr::ScalarSubquery(value) => Some(value),
-                    _ => None,
-                };
-                if let Some(subquery) = subquery {
-                    self.all(&subquery.subquery);
-                    mark_outer(&subquery.subquery, input.schema(), &mut read);
+                if let Some(subquery) = subquery_of(part) {
+                    self.all(subquery);
+                    mark_outer(subquery, input.schema(), &mut read);
                 }
                 Ok(TreeNodeRecursion::Continue)
             });
@@ -176,6 +170,17 @@ impl ReadAbove {
 /// The expressions whose results are read.
 fn kept<'a>(exprs: &'a [Expr], read: &'a [bool]) -> impl Iterator<Item = &'a Expr> {
     exprs.iter().zip(read).filter_map(|(expr, read)| read.then_some(expr))
+}
+
+fn subquery_of(expr: &Expr) -> Option<&LogicalPlan> {
+    if let Expr::Exists(exists) = expr {
+        return Some(&exists.subquery.subquery);
+    }
+    if let Expr::InSubquery(within) = expr {
+        return Some(&within.subquery.subquery);
+    }
+    let Expr::ScalarSubquery(value) = expr else { return None };
+    Some(&value.subquery)
 }
 
 fn mark(expr: &Expr, schema: &DFSchema, read: &mut [bool]) {
@@ -211,12 +216,12 @@ mod tests {
 
     use super::*;
 
-    /// Rows of a, b, c, d with a number in the order of a.
+    /// Rows of a, b, c, d with their numbers in the order of a.
     fn numbered(table: &str) -> Result<LogicalPlanBuilder> {
         let fields = ["a", "b", "c", "d"].map(|name| Field::new(name, DataType::Int64, true));
         let rows = table_scan(Some(table), &Schema::new(fields.to_vec()), None)?;
         let number = ExprFunctionExt::order_by(row_number(), vec![col("a").sort(true, false)]);
-        rows.window([number.build()?.alias("n")])
+        rows.window([number.build()?.alias(format!("{table}_n"))])
     }
 
     /// The columns of each window, those that are read before a bar.
@@ -237,17 +242,18 @@ mod tests {
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
+        found.sort();
         Ok(found)
     }
 
     #[test]
     fn columns_are_read_by_what_is_kept() -> Result<()> {
         assert_eq!(read(numbered("t")?)?, ["abcd|"]);
-        assert_eq!(read(numbered("t")?.project([col("n")])?)?, ["a|bcd"]);
+        assert_eq!(read(numbered("t")?.project([col("t_n")])?)?, ["a|bcd"]);
         assert_eq!(read(numbered("t")?.project([col("d")])?)?, ["d|abc"]);
         let filtered = numbered("t")?.filter(col("c").gt(lit(1)))?.project([col("b")])?;
         assert_eq!(read(filtered)?, ["bc|ad"]);
-        assert_eq!(read(numbered("t")?.distinct()?.project([col("n")])?)?, ["abcd|"]);
+        assert_eq!(read(numbered("t")?.distinct()?.project([col("t_n")])?)?, ["abcd|"]);
         let unread = numbered("t")?.project([col("b"), col("c")])?.project([col("c")])?;
         assert_eq!(read(unread)?, ["c|abd"]);
         Ok(())
