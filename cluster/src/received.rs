@@ -38,6 +38,7 @@ pub(crate) fn receiving(
     config.options_mut().execution.parquet.pushdown_filters = false;
     config.options_mut().execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
     config.options_mut().execution.sort_spill_reservation_bytes = 0;
+    config.options_mut().execution.enable_file_stream_work_stealing = false;
     let codec = PlanCodec::new(config);
     config.set_extension(files);
     config.set_distributed_user_codec(codec);

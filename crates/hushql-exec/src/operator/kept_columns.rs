@@ -20,6 +20,7 @@ use std::task::{Context, Poll, ready};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::memory_pool::{
@@ -225,10 +226,15 @@ struct Read {
     is_whole: bool,
 }
 
-/// How a plan reads its file; `None` for a plan that is not known to read one.
-fn read_by(plan: &Arc<dyn ExecutionPlan>) -> Option<Read> {
+/// How a plan reads its file; `None` for a plan that is not known to read one, and for one whose
+/// partitions take work from each other: then nobody knows which rows a partition has, and one that
+/// is read alone has all of them.
+fn read_by(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Option<Read> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let files = scan.data_source().downcast_ref::<FileScanConfig>()?;
+        if options.execution.enable_file_stream_work_stealing {
+            return None;
+        }
         let groups = files.file_groups.iter();
         let ranges: Vec<Vec<_>> = groups
             .map(|group| {
@@ -246,7 +252,7 @@ fn read_by(plan: &Arc<dyn ExecutionPlan>) -> Option<Read> {
     // These change the types of columns, and no rows.
     let is_passed_on = plan.is::<ProjectionExec>() || plan.is::<CooperativeExec>();
     match plan.children().as_slice() {
-        [input] if is_passed_on => read_by(input),
+        [input] if is_passed_on => read_by(input, options),
         _ => None,
     }
 }
@@ -264,9 +270,10 @@ pub(super) fn rows_of(
     kept: &Arc<KeptColumns>,
     file: &Pinned,
     (plan, partition): (&Arc<dyn ExecutionPlan>, usize),
+    options: &ConfigOptions,
     read: impl FnOnce() -> Result<SendableRecordBatchStream>,
 ) -> Result<SendableRecordBatchStream> {
-    let Some(Read { layout, is_whole }) = read_by(plan) else { return read() };
+    let Some(Read { layout, is_whole }) = read_by(plan, options) else { return read() };
     let part = FilePart { file: file.clone(), layout, partition };
     let schema = plan.schema();
     if let Some(batches) = kept.find(&part, &schema) {
@@ -346,16 +353,19 @@ impl RecordBatchStream for KeepingStream {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use arrow::array::{Int64Array, StringArray};
+    use arrow::array::{AsArray, Int64Array, StringArray};
+    use arrow::datatypes::Int64Type;
     use datafusion::catalog::TableProvider;
     use datafusion::catalog::streaming::StreamingTable;
     use datafusion::common::DataFusionError;
     use datafusion::execution::TaskContext;
     use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::parquet::arrow::ArrowWriter;
+    use datafusion::parquet::file::properties::WriterProperties;
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
     use datafusion::physical_plan::streaming::PartitionStream;
     use datafusion::physical_plan::{collect, execute_stream};
-    use datafusion::prelude::{SessionConfig, SessionContext};
+    use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
     use futures::{StreamExt, stream};
 
     use super::*;
@@ -514,6 +524,72 @@ mod tests {
             assert_eq!((rows.unwrap(), read), (batches(0), 1));
         }
         assert_eq!((world.kept.len(), world.kept.all().growing), (0, 0));
+    }
+
+    /// A file of two parts is read by two partitions, of which one is read first, and alone. Then
+    /// both together yield each row once, and the values of a row stay together, whichever columns
+    /// were read before.
+    #[tokio::test]
+    async fn the_partitions_of_a_file_have_each_row_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let column =
+            |from: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(from..from + 1_000)) };
+        let rows = [("a", column(0)), ("b", column(5_000))];
+        let rows = RecordBatch::try_from_iter(rows).unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(500));
+        let file = std::fs::File::create(&path).unwrap();
+        let mut file = ArrowWriter::try_new(file, rows.schema(), Some(properties.build())).unwrap();
+        file.write(&rows).unwrap();
+        file.close().unwrap();
+        for takes_work in [true, false] {
+            for first in [0, 1] {
+                let kept = Arc::new(KeptColumns::with(1 << 20, None));
+                let mut config = SessionConfig::new().with_extension(Arc::clone(&kept));
+                let options = config.options_mut();
+                options.execution.enable_file_stream_work_stealing = takes_work;
+                options.optimizer.repartition_file_min_size = 0;
+                let session = SessionContext::new_with_config(config);
+                let path = path.to_str().unwrap();
+                session.register_parquet("t", path, ParquetReadOptions::default()).await.unwrap();
+                let table = session.table_provider("t").await.unwrap();
+                let pinned = || Some(Pinned::new("t".to_owned(), 100, Arc::new(())));
+                let table = PrivateTable::new("t", table).in_file(Arc::new(pinned));
+                let plan = async |columns: &[usize]| {
+                    let state = session.state();
+                    let plan = table.scan(&state, Some(&columns.to_vec()), &[], None).await;
+                    let plan = plan.unwrap();
+                    let parts = plan.repartitioned(2, state.config_options()).unwrap();
+                    let parts = parts.unwrap_or(plan);
+                    assert_eq!(parts.properties().partitioning.partition_count(), 2);
+                    parts
+                };
+                for (columns, alone) in
+                    [(&[0][..], Some(first)), (&[0], None), (&[1], Some(1 - first)), (&[1], None)]
+                {
+                    let plan = plan(columns).await;
+                    if let Some(alone) = alone {
+                        let mut rows = plan.execute(alone, session.task_ctx()).unwrap();
+                        while let Some(batch) = rows.next().await {
+                            batch.unwrap();
+                        }
+                        continue;
+                    }
+                    let rows = collect(plan, session.task_ctx()).await.unwrap();
+                    let rows = rows.iter().map(RecordBatch::num_rows).sum::<usize>();
+                    assert_eq!(rows, 1_000, "{takes_work} {columns:?}");
+                }
+                let rows = collect(plan(&[0, 1]).await, session.task_ctx()).await.unwrap();
+                let mut found = Vec::new();
+                for batch in rows {
+                    let [a, b] = [0, 1].map(|i| batch.column(i).as_primitive::<Int64Type>());
+                    found.extend(a.values().iter().copied().zip(b.values().iter().copied()));
+                }
+                found.sort_unstable();
+                assert!(found.into_iter().eq((0..1_000).map(|a| (a, a + 5_000))), "{takes_work}");
+                assert_eq!(kept.len(), if takes_work { 0 } else { 4 });
+            }
+        }
     }
 
     /// An engine reserves an eighth of its memory and keeps half of that, or nothing.

@@ -371,10 +371,13 @@ impl ExecutionPlan for PrivateScanExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let kept = context.session_config().get_extension::<KeptColumns>();
+        let config = context.session_config();
+        let (kept, options) = (config.get_extension::<KeptColumns>(), Arc::clone(config.options()));
         let read = || self.read(partition, context);
         match (kept, &self.pinned) {
-            (Some(kept), Some(file)) => rows_of(&kept, file, (&self.input, partition), read),
+            (Some(kept), Some(file)) => {
+                rows_of(&kept, file, (&self.input, partition), &options, read)
+            }
             (None, _) | (_, None) => read(),
         }
     }

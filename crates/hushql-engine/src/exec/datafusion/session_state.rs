@@ -104,6 +104,11 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     // the order in which threads finish, and released rows would come out in another order each
     // time.
     optimizer.enable_round_robin_repartition = false;
+    // For the same reason, each partition of a scan reads its own part of the files. If a partition
+    // also read what another one has not begun yet, nobody could say whose rows it has: columns
+    // that are kept of one partition would be joined to those of another, and a partition that is
+    // read alone would read all files.
+    config.options_mut().execution.enable_file_stream_work_stealing = false;
     // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one. The check
     // that both agree would refuse the query, and nothing here relies on it. (docs/upstream.md, 25.
     // Delete with the release that has apache/datafusion #24244.)
@@ -297,6 +302,12 @@ mod tests {
             answered += usize::from(rows.await.expect("it ends").is_ok());
         }
         assert!(answered > 0, "there is not enough memory, whatever is written");
+    }
+
+    /// Columns are kept of each partition of a scan, so each must read its own part of the files.
+    #[test]
+    fn partitions_read_their_own_parts() {
+        assert!(!session_state().config_options().execution.enable_file_stream_work_stealing);
     }
 
     /// If one side of a join has no row in a partition, a join below it must not wait forever for
