@@ -16,6 +16,10 @@ long *ARGUMENTS:
 ci:
     .ci/run
 
+# All states of a model of the account, and the broken steps that it refutes.
+model:
+    cd tests/model && cargo test --locked -- --nocapture
+
 # Seeded bugs by their numbers, or all of them.
 mutants *NUMBERS:
     tests/mutants/run {{NUMBERS}}
