@@ -32,8 +32,11 @@ impl ReadAbove {
 
     /// The places of all columns of a window's rows: first those that are read.
     pub(super) fn first(&self, window: &Window, columns: usize) -> Vec<usize> {
-        let known = self.0.iter().find(|(schema, _)| Arc::ptr_eq(schema, &window.schema));
-        let is_read = |at: usize| known.is_none_or(|(_, read)| read.get(at) != Some(&false));
+        // A table expression that is named twice has one schema.
+        let known = self.0.iter().filter(|(schema, _)| Arc::ptr_eq(schema, &window.schema));
+        let known: Vec<&[bool]> = known.map(|(_, read)| read.as_slice()).collect();
+        let is_read =
+            |at: usize| known.is_empty() || known.iter().any(|read| read.get(at) != Some(&false));
         let (mut places, others): (Vec<_>, Vec<_>) = (0..columns).partition(|at| is_read(*at));
         places.extend(others);
         places
@@ -79,7 +82,10 @@ impl ReadAbove {
                 self.computed(&aggregate.input, keys.iter().chain(kept(calls, own)));
             }
             LogicalPlan::Window(window) => {
-                let (input, own) = read.split_at(window.input.schema().fields().len());
+                let columns = window.input.schema().fields().len();
+                let Some((input, own)) = read.split_at_checked(columns) else {
+                    return self.all(&window.input);
+                };
                 let read = self.reading(&window.input, input, kept(&window.window_expr, own));
                 self.0.push((Arc::clone(&window.schema), read.clone()));
                 self.rows(&window.input, &read);
@@ -111,7 +117,7 @@ impl ReadAbove {
         let none = |columns: usize| vec![false; columns];
         let (left_read, right_read) = match join.join_type {
             JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
-                let (left_read, right_read) = read.split_at(of_left);
+                let (left_read, right_read) = read.split_at_checked(of_left).unwrap_or_default();
                 (left_read.to_vec(), right_read.to_vec())
             }
             JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
