@@ -52,6 +52,42 @@ impl HeldBatch {
         }
     }
 
+    /// Visits these rows, each of which counts, or all rows that count; see [`HeldBatch::each`].
+    pub(in crate::operator::bound_contributions) fn each_in(
+        &self,
+        rows: Option<&[u32]>,
+        visit: impl FnMut(u32, u64, u32),
+    ) {
+        let Some(rows) = rows else { return self.each(visit) };
+        match &self.units {
+            HeldUnits::Close { least, above, .. } => {
+                self.each_at(rows, |row| least + u64::from(above[row]), visit);
+            }
+            HeldUnits::Codes(codes) => self.each_at(rows, |row| codes[row], visit),
+        }
+    }
+
+    fn each_at(
+        &self,
+        rows: &[u32],
+        unit: impl Fn(usize) -> u64,
+        mut visit: impl FnMut(u32, u64, u32),
+    ) {
+        let rows = rows.iter().map(|row| (*row, *row as usize));
+        match &self.places {
+            None => rows.for_each(|(row, at)| visit(row, unit(at), 0)),
+            Some(KeyPlaces::Byte(places)) => {
+                rows.for_each(|(row, at)| visit(row, unit(at), places[at].into()));
+            }
+            Some(KeyPlaces::Short(places)) => {
+                rows.for_each(|(row, at)| visit(row, unit(at), places[at].into()));
+            }
+            Some(KeyPlaces::Wide(places)) => {
+                rows.for_each(|(row, at)| visit(row, unit(at), places[at]));
+            }
+        }
+    }
+
     /// Whether a row counts.
     pub(in crate::operator::bound_contributions) fn has_key(&self, row: usize) -> bool {
         match &self.places {

@@ -81,7 +81,7 @@ impl Collector {
         }
     }
 
-    /// Adds the wanted rows of a batch. `is_wanted` gets the number of a row, its unit and its key.
+    /// Adds these rows of a batch, each of which counts, or all rows that count.
     ///
     /// # Errors
     /// An error with a constant text for the lanes of other sources, and for a unit outside of the
@@ -89,7 +89,7 @@ impl Collector {
     pub(in crate::operator::bound_contributions) fn add(
         &mut self,
         held: &HeldBatch,
-        is_wanted: impl FnMut(u32, u64, u32) -> bool,
+        rows: Option<&[u32]>,
     ) -> Result<()> {
         let Self { payloads, inside, numbers, buckets, reads, added } = self;
         added.clear();
@@ -100,7 +100,7 @@ impl Collector {
                 return Err(failed());
             }
         }
-        if !buckets.push(held, is_wanted, numbers, reads.then_some(&mut *added)) {
+        if !buckets.push(held, rows, numbers, reads.then_some(&mut *added)) {
             return Err(failed());
         }
         for (at, (payload, lane)) in payloads.iter_mut().zip(&held.lanes).enumerate() {
@@ -195,7 +195,7 @@ mod tests {
                 let known = CollectorSize { rows, keys, close, in_turns: false };
                 let mut collector = Collector::new(&task, &shape, known);
                 assert_eq!(collector.inside.is_some(), inside);
-                collector.add(&held(rows), |_, _, _| true).unwrap();
+                collector.add(&held(rows), None).unwrap();
                 collector.size()
             });
             assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");

@@ -140,6 +140,34 @@ impl Rungs {
     }
 }
 
+impl Rungs {
+    /// Calls `add(key, outputs)` with what each group loses under a bound, if it loses anything:
+    /// the difference between its contribution without a bound and that of [`Rungs::under`].
+    ///
+    /// # Errors
+    /// As [`Rungs::under`].
+    pub(in crate::operator::bound_contributions) fn cut(
+        &self,
+        input: (&InputKind, bool),
+        bound: u128,
+        point: impl Fn(Option<usize>) -> Result<u64>,
+        mut add: impl FnMut(usize, [i128; 3]) -> Result<()>,
+    ) -> Result<()> {
+        let mut own = self.own.iter();
+        self.under(input, bound, point, |key, kept| {
+            let whole = own.next().ok_or_else(failed)?.parts;
+            if whole == kept {
+                return Ok(());
+            }
+            let mut lost = [0; 3];
+            for ((lost, whole), kept) in lost.iter_mut().zip(whole).zip(kept) {
+                *lost = whole.checked_sub(kept).ok_or_else(failed)?;
+            }
+            add(key, lost)
+        })
+    }
+}
+
 /// The share of a group in which `kept` of `rows` rows with a value are kept.
 fn share(kept: u128, rows: u128, point: impl FnOnce() -> Result<u64>) -> Result<Share> {
     let kept = u64::try_from(kept).map_err(|_| failed())?;
@@ -242,6 +270,17 @@ mod tests {
                     tightest += u128::from(all == bound * weight && rungs.is_beyond(bound));
                     let whole: Vec<_> = rungs.own.iter().map(|own| (own.key, own.parts)).collect();
                     assert!(rungs.is_beyond(bound) || kept == whole, "{kind:?} {rungs:?} {bound}");
+                    let lost = whole.iter().zip(&kept).map(|((key, whole), (_, kept))| {
+                        (*key, [0, 1, 2].map(|part| whole[part] - kept[part]))
+                    });
+                    let lost: Vec<_> = lost.filter(|(_, lost)| *lost != [0; 3]).collect();
+                    let mut cut = Vec::new();
+                    let add = |key, parts| {
+                        cut.push((key, parts));
+                        Ok(())
+                    };
+                    rungs.cut((&kind, by_rows), bound, point, add).unwrap();
+                    assert_eq!(cut, lost, "{kind:?} {rungs:?} {bound}");
                 }
             }
             assert!(tightest > 100, "{kind:?} {tightest}");

@@ -3,11 +3,12 @@
 //! In: rows, in any order, and a rank for each key. Out: the same rows in the order of the ranks,
 //! with the rows of a key side by side. A person has about ten rows. Comparing each row with all
 //! others costs less than the branches of another sort, half of which a processor mispredicts. Only
-//! the first bits of ranks are compared if they tell all keys apart. A unit may have nearly all
-//! rows of the table; such rows are sorted in place.
+//! the first bits of ranks are compared if they tell all keys apart. More rows are counted by key,
+//! and then move to their places. A unit may have nearly all rows of the table; such rows are
+//! sorted in place.
 //!
 //! ```text
-//! sort(&mut rows, |key| rank_of(key), …); // (Rome, 0), (Bonn, 1), (Rome, 2) ─▶ (Bonn, 1), (Rome, 0), (Rome, 2)
+//! sort(&mut rows, |key| rank_of(key), …, &mut counts); // (Rome, 0), (Bonn, 1), (Rome, 2) ─▶ (Bonn, 1), (Rome, 0), (Rome, 2)
 //! ```
 
 use std::cmp::Ordering;
@@ -21,6 +22,12 @@ const FEW: usize = 16;
 /// The most rows that are sorted by the first bits of their ranks, with the number of the row in
 /// the last bits.
 const SOME: usize = 1 << 16;
+
+/// The most rows that are sorted by counting those of each key, in as much memory again.
+const MANY: usize = if cfg!(test) { 300 } else { 1 << 17 };
+
+/// The most keys with a counter each, which fit the processor's cache.
+const COUNTED: usize = 1 << 16;
 
 /// The number of bits of a rank that are not compared at first, if rows are few.
 const LAST: u32 = 38;
@@ -36,6 +43,61 @@ const FILLED: [i32; FEW] = {
     filled
 };
 
+/// Counters for the rows of each key, and the buffers of a sort that uses them.
+#[derive(Default)]
+pub(in crate::operator::bound_contributions) struct KeyCounts {
+    /// One for each key, all zero between two sorts; empty if keys are many.
+    counts: Vec<u32>,
+    /// The keys that occur, with their ranks.
+    ranked: Vec<(u64, u32)>,
+    sorted: Vec<u64>,
+}
+
+impl KeyCounts {
+    /// For keys below this number.
+    pub(in crate::operator::bound_contributions) fn new(keys: usize) -> Self {
+        let counts = if keys <= COUNTED { vec![0; keys] } else { Vec::new() };
+        Self { counts, ..Self::default() }
+    }
+
+    /// Sorts rows as [`sort`]. Each key gets its rank once, and each row moves once.
+    fn sort(
+        &mut self,
+        rows: &mut [u64],
+        rank: impl Fn(u32) -> u64,
+        otherwise: impl Fn(u32, u32) -> Ordering,
+    ) {
+        let Self { counts, ranked, sorted } = self;
+        ranked.clear();
+        for row in &*rows {
+            let key = key_of(*row);
+            let count = &mut counts[key as usize];
+            if *count == 0 {
+                ranked.push((rank(key), key));
+            }
+            *count += 1;
+        }
+        // Keys that nothing tells apart stay apart.
+        ranked.sort_unstable_by(|(rank, key), (other_rank, other)| {
+            let by_key = || otherwise(*key, *other).then(key.cmp(other));
+            rank.cmp(other_rank).then_with(by_key)
+        });
+        let mut end = 0;
+        for (_, key) in &*ranked {
+            let count = &mut counts[*key as usize];
+            (*count, end) = (end, end + *count);
+        }
+        sorted.resize(rows.len(), 0);
+        for row in &*rows {
+            let at = &mut counts[key_of(*row) as usize];
+            sorted[*at as usize] = *row;
+            *at += 1;
+        }
+        rows.copy_from_slice(sorted);
+        ranked.iter().for_each(|(_, key)| counts[*key as usize] = 0);
+    }
+}
+
 /// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, a total
 /// order that should tell any two apart.
 ///
@@ -45,9 +107,11 @@ pub(in crate::operator::bound_contributions) fn sort(
     rows: &mut [u64],
     rank: impl Fn(u32) -> u64,
     otherwise: impl Fn(u32, u32) -> Ordering,
+    counts: &mut KeyCounts,
 ) {
     let is_sorted = match rows.len() {
         0..=FEW => sort_few(rows, &rank),
+        ..=MANY if !counts.counts.is_empty() => return counts.sort(rows, rank, otherwise),
         length => length <= SOME && sort_some(rows, &rank),
     };
     if !is_sorted {
@@ -162,8 +226,10 @@ mod tests {
             |key| u64::MAX - u64::from(key),
             |_| u64::MAX,
         ];
-        for length in (0..=FEW + 3).chain([100, SOME + 1]) {
+        for length in (0..=FEW + 3).chain([100, MANY, MANY + 1, SOME + 1]) {
             for keys in [1, 2, 7, 1_000, 1 << 31] {
+                let mut counts = KeyCounts::new(usize::try_from(keys).unwrap());
+                assert_eq!(counts.counts.is_empty(), keys > 1_000);
                 for in_order in [false, true] {
                     let mut next = |i| {
                         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -190,7 +256,8 @@ mod tests {
                             let mut expected = rows.clone();
                             expected.sort_by(order);
                             let mut own = rows.clone();
-                            sort(&mut own, rank, otherwise);
+                            sort(&mut own, rank, otherwise, &mut counts);
+                            assert!(counts.counts.iter().all(|count| *count == 0));
                             // Rows of one key may come in any order.
                             let keys = |rows: &[u64]| -> Vec<u32> {
                                 rows.iter().map(|row| key_of(*row)).collect()
@@ -215,9 +282,12 @@ mod tests {
     #[test]
     fn rows_of_a_key_are_side_by_side() {
         for length in [2, 5, FEW as u64, 40] {
-            let mut rows: Vec<u64> = (0..length).map(|i| (i * 3 % 4) << 32 | i).collect();
-            sort(&mut rows, |_| 7, |_, _| Ordering::Equal);
-            assert!(rows.is_sorted_by_key(|row| key_of(*row)));
+            let rows: Vec<u64> = (0..length).map(|i| (i * 3 % 4) << 32 | i).collect();
+            for counts in [KeyCounts::default(), KeyCounts::new(4)] {
+                let (mut rows, mut counts) = (rows.clone(), counts);
+                sort(&mut rows, |_| 7, |_, _| Ordering::Equal, &mut counts);
+                assert!(rows.is_sorted_by_key(|row| key_of(*row)));
+            }
         }
     }
 }

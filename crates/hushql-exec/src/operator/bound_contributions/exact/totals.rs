@@ -18,7 +18,7 @@ use super::kept_share::{Share, distances};
 use super::ladder_sums::{Own, Rungs};
 use super::merge_partitions::{KeyNames, PartitionNames};
 use super::rows_by_unit::{Units, key_of};
-use super::small_sorts::{sort, sort_by_key};
+use super::small_sorts::{KeyCounts, sort, sort_by_key};
 use super::unit_buckets::{Bucket, Waited};
 use super::unit_contribution::{AggregateInput, InputKind};
 use crate::grid::failed;
@@ -65,6 +65,7 @@ pub(in crate::operator::bound_contributions) struct Totals {
     buckets: Vec<(Arc<CollectedShape>, Vec<Waited>)>,
     bucket: Bucket,
     rungs: Rungs,
+    counts: KeyCounts,
 }
 
 impl Totals {
@@ -77,18 +78,19 @@ impl Totals {
     ) -> Self {
         let sums = vec![vec![0; names.keys.len]; outputs];
         let (bucket, rungs) = Default::default();
-        Self { names, sums, buckets, bucket, rungs }
+        let counts = KeyCounts::new(names.keys.len);
+        Self { names, sums, buckets, bucket, rungs, counts }
     }
 
     /// Processes one bucket; false if none is left.
     pub(in crate::operator::bound_contributions) fn next_bucket(&mut self) -> Result<bool> {
         let Some((shape, parts)) = self.buckets.pop() else { return Ok(false) };
-        let Self { names, sums, bucket, rungs, .. } = self;
+        let Self { names, sums, bucket, rungs, counts, .. } = self;
         let task = &names.task;
         bucket.fill(parts, task.hash)?;
         for (code, rows) in bucket.units.each_mut() {
             match shape.in_any_order {
-                Some(most) if count(rows) > most => names.order(code, rows)?,
+                Some(most) if count(rows) > most => names.order(code, rows, counts)?,
                 Some(_) | None => sort_by_key(rows),
             }
         }
@@ -231,8 +233,16 @@ fn add_rungs(
     let beyond = |bound: &u128| rungs.is_beyond(*bound);
     for (j, bound) in smaller.iter().enumerate().take_while(|(_, bound)| beyond(bound)) {
         let cut = &mut sums[parts * (j + 1)..parts * (j + 2)];
-        rungs.under((kind, by_rows), *last, &point, |key, values| change(cut, key, values, 1))?;
-        rungs.under((kind, by_rows), *bound, &point, |key, values| change(cut, key, values, -1))?;
+        if beyond(last) {
+            rungs
+                .under((kind, by_rows), *last, &point, |key, values| change(cut, key, values, 1))?;
+            rungs.under((kind, by_rows), *bound, &point, |key, values| {
+                change(cut, key, values, -1)
+            })?;
+        } else {
+            rungs
+                .cut((kind, by_rows), *bound, &point, |key, values| change(cut, key, values, 1))?;
+        }
     }
     // The last column counts the units that exceed 0, which are all units that contribute anything.
     let counted = sums.iter_mut().skip(parts * ladder.len()).zip(ladder.iter().chain([&0]));
@@ -267,17 +277,18 @@ impl PartitionNames {
     /// # Guarantee
     /// The order depends on the key of the query's hash, the unit's own value and the groups' own
     /// keys, and on nothing else.
-    fn order(&self, code: u64, rows: &mut [u64]) -> Result<()> {
+    fn order(&self, code: u64, rows: &mut [u64], counts: &mut KeyCounts) -> Result<()> {
         let hash = self.task.hash;
         let unit = self.units.hash(code, hash)?;
         match &self.of_keys {
-            None => sort(rows, |key| hash.rank(unit, key), |key, other| key.cmp(&other)),
+            None => sort(rows, |key| hash.rank(unit, key), |key, other| key.cmp(&other), counts),
             Some(KeyNames { bytes, hashes }) => {
                 // A place depends on which rows of other units came before, but the key itself does
                 // not.
                 let rank = |key: u32| hash.named_rank(unit, hashes[key as usize]);
                 let name = |key: u32| bytes.row(key as usize);
-                sort(rows, rank, |key, other| name(key).data().cmp(name(other).data()));
+                let by_name = |key, other| name(key).data().cmp(name(other).data());
+                sort(rows, rank, by_name, counts);
             }
         }
         Ok(())

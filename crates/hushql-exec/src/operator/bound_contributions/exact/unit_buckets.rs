@@ -90,13 +90,13 @@ impl UnitBuckets {
         }
     }
 
-    /// Adds the wanted rows of a batch, each with its kept values, to the buckets of their units,
-    /// and notes the bucket of each in `added`. False if one of their units is outside of the range
-    /// of close units.
+    /// Adds these rows of a batch, or all that count, each with its kept values, to the buckets of
+    /// their units, and notes the bucket of each in `added`. False if one of their units is outside
+    /// of the range of close units.
     pub(in crate::operator::bound_contributions) fn push(
         &mut self,
         held: &HeldBatch,
-        mut is_wanted: impl FnMut(u32, u64, u32) -> bool,
+        rows: Option<&[u32]>,
         inside: &[Inside],
         mut added: Option<&mut Vec<(u32, u8)>>,
     ) -> bool {
@@ -107,10 +107,7 @@ impl UnitBuckets {
             }
         };
         match self {
-            Self::Close(words, lists) => held.each(|row, unit, key| {
-                if !is_wanted(row, unit, key) {
-                    return;
-                }
+            Self::Close(words, lists) => held.each_in(rows, |row, unit, key| {
                 let Some((bucket, number)) = words.close.place(unit) else {
                     are_close = false;
                     return;
@@ -119,10 +116,7 @@ impl UnitBuckets {
                 lists.push(bucket, words.word(number, key, inside));
                 note(row, bucket);
             }),
-            Self::Wide(hash, lists) => held.each(|row, unit, key| {
-                if !is_wanted(row, unit, key) {
-                    return;
-                }
+            Self::Wide(hash, lists) => held.each_in(rows, |row, unit, key| {
                 let [bucket, ..] = hash.scatter(unit).to_be_bytes();
                 let [high, low] = halves(unit);
                 lists.push(bucket, [high, low, key]);
@@ -301,11 +295,8 @@ mod tests {
         let mut added = Vec::new();
         // Each row of the batch occurs twice, and is wanted once.
         let both: Vec<_> = rows.iter().chain(rows).copied().collect();
-        let wanted = |row: u32, unit, key| {
-            assert_eq!(both[row as usize], (unit, key));
-            (row as usize) < rows.len()
-        };
-        assert!(buckets.push(&held(&both), wanted, &[], Some(&mut added)));
+        let wanted: Vec<u32> = (0..).zip(rows).map(|(row, _)| row).collect();
+        assert!(buckets.push(&held(&both), Some(&wanted), &[], Some(&mut added)));
         assert!(added.iter().zip(0..).all(|((row, _), at)| *row == at));
         let into: Vec<u8> = added.iter().map(|(_, bucket)| *bucket).collect();
         assert_eq!(into.len(), rows.len());
@@ -393,7 +384,7 @@ mod tests {
             let inside: Vec<_> = (0..600_i16).map(|i| Inside::new(i % 3 == 0, i - 300)).collect();
             let mut buckets =
                 UnitBuckets::new(Some(Close { least: 5, span }), true, hash(), expected(4));
-            assert!(buckets.push(&held(&rows), |_, _, _| true, &inside, None));
+            assert!(buckets.push(&held(&rows), None, &inside, None));
             let mut found = Vec::new();
             for rows in buckets.into_waiting() {
                 let mut bucket = Bucket::default();
@@ -416,7 +407,7 @@ mod tests {
     fn one_unit_far_from_the_others_takes_no_other_memory() {
         let of = |close| {
             let mut buckets = UnitBuckets::new(close, false, hash(), expected(1_000));
-            assert!(buckets.push(&held(&[(9, 0); 1_000]), |_, _, _| true, &[], None));
+            assert!(buckets.push(&held(&[(9, 0); 1_000]), None, &[], None));
             buckets.size(0)
         };
         assert_eq!(of(Some(Close { least: 5, span: 99 })), of(None));
@@ -428,8 +419,10 @@ mod tests {
         for unit in [4, 105, 6 + u64::from(u32::MAX), u64::MAX] {
             for rows in [&[(unit, 0)][..], &[(5, 0), (unit, 0), (104, 0)]] {
                 let mut buckets = UnitBuckets::new(close, false, hash(), expected(1));
-                assert!(!buckets.push(&held(rows), |_, _, _| true, &[], None));
-                assert!(buckets.push(&held(rows), |_, other, _| other != unit, &[], None));
+                assert!(!buckets.push(&held(rows), None, &[], None));
+                let others = (0..).zip(rows).filter(|(_, (other, _))| *other != unit);
+                let others: Vec<u32> = others.map(|(row, _)| row).collect();
+                assert!(buckets.push(&held(rows), Some(&others), &[], None));
             }
         }
     }

@@ -159,9 +159,13 @@ pub(crate) enum HeldUnits {
 }
 
 impl HeldUnits {
-    fn new(codes: impl Iterator<Item = u64> + Clone) -> Self {
-        let least = codes.clone().min().unwrap_or(0);
-        let most = codes.clone().max().unwrap_or(0);
+    /// These codes, in the form that takes less space.
+    pub(in crate::operator::bound_contributions) fn new(
+        codes: impl Iterator<Item = u64> + Clone,
+    ) -> Self {
+        let first = codes.clone().next().unwrap_or(0);
+        let ends = |(least, most): (u64, u64), code: u64| (least.min(code), most.max(code));
+        let (least, most) = codes.clone().fold((first, first), ends);
         if most - least > u64::from(u32::MAX) {
             return Self::Codes(codes.collect());
         }

@@ -24,7 +24,7 @@ use super::partitioned_counting::Counting;
 use super::row_count_filter::{Crowded, ends_as_share};
 use crate::grid::failed;
 use crate::operator::bound_contributions::columns::column_sums::{Away, is_sum_of_rows};
-use crate::operator::bound_contributions::columns::held_batches::HeldBatch;
+use crate::operator::bound_contributions::columns::held_batches::{HeldBatch, KeyPlaces};
 use crate::operator::bound_contributions::exact::collect::{Collector, CollectorSize};
 use crate::operator::bound_contributions::exact::keyed_order::{HashKey, Spread};
 use crate::operator::bound_contributions::exact::merge_partitions::{
@@ -33,6 +33,7 @@ use crate::operator::bound_contributions::exact::merge_partitions::{
 use crate::operator::bound_contributions::exact::rows_by_unit::Close;
 use crate::operator::bound_contributions::exact::totals::CollectedShape;
 use crate::operator::bound_contributions::exact::unit_contribution::EnforcedBounds;
+use crate::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
 use crate::operator::bound_contributions::keys::unit_codes::HeldUnits;
 use crate::operator::bound_contributions::task::BoundingTask;
 use crate::operator::shelf::{Dealt, SpilledFile};
@@ -95,11 +96,14 @@ impl By {
         // Each kind of number has its own loop.
         match self.numbers(counts.bits()) {
             CounterNumbers::Unit(mut spread) => {
-                if let (true, HeldUnits::Close { least, most, above }) =
-                    (counts.is_of_a_share(), &held.units)
+                if let HeldUnits::Close { least, most, above } = &held.units
                     && let Some(added) = spread.added(*least, *most)
                 {
-                    return count_share(least.wrapping_add(added), above, held, counts);
+                    let first = least.wrapping_add(added);
+                    return match counts.is_of_a_share() {
+                        true => count_share(first, above, held, counts),
+                        false => count_from(first, above, held, counts),
+                    };
                 }
                 held.each(|_, unit, _| counts.add(spread.of(unit)));
             }
@@ -133,6 +137,45 @@ fn count_share(first: u64, above: &[u32], held: &HeldBatch, counts: &mut Countin
             let rows = above.iter().zip(start..);
             let own = rows.filter(|(above, row)| is_of_share(above) && held.has_key(*row));
             own.for_each(|(above, _)| counts.add(first.wrapping_add(u64::from(*above))));
+        }
+    }
+}
+
+/// Counts the rows of a batch. The number of each is its unit's distance `above` the least unit,
+/// plus `first`.
+fn count_from(first: u64, above: &[u32], held: &HeldBatch, counts: &mut Counting) {
+    let number = |above: &u32| first.wrapping_add(u64::from(*above));
+    match &held.places {
+        None => counts.add_each(above.iter().map(number)),
+        Some(KeyPlaces::Byte(places)) => {
+            let rows = above.iter().zip(places).filter(|(_, place)| **place != u8::MAX);
+            counts.add_each(rows.map(|(above, _)| number(above)));
+        }
+        Some(KeyPlaces::Short(places)) => {
+            let rows = above.iter().zip(places).filter(|(_, place)| **place != u16::MAX);
+            counts.add_each(rows.map(|(above, _)| number(above)));
+        }
+        Some(KeyPlaces::Wide(places)) => {
+            let rows = above.iter().zip(places).filter(|(_, place)| **place != OUTSIDE);
+            counts.add_each(rows.map(|(above, _)| number(above)));
+        }
+    }
+}
+
+/// Replaces `rows` by the rows of a batch that count and whose number is in the set. Numbers are
+/// made as in [`count_from`].
+fn find_from(first: u64, above: &[u32], (held, set): (&HeldBatch, &Crowded), rows: &mut Vec<u32>) {
+    let numbers = above.iter().map(|above| first.wrapping_add(u64::from(*above)));
+    match &held.places {
+        None => set.find(numbers.map(|number| (number, true)), rows),
+        Some(KeyPlaces::Byte(places)) => {
+            set.find(numbers.zip(places.iter().map(|place| *place != u8::MAX)), rows);
+        }
+        Some(KeyPlaces::Short(places)) => {
+            set.find(numbers.zip(places.iter().map(|place| *place != u16::MAX)), rows);
+        }
+        Some(KeyPlaces::Wide(places)) => {
+            set.find(numbers.zip(places.iter().map(|place| *place != OUTSIDE)), rows);
         }
     }
 }
@@ -175,6 +218,23 @@ impl Suspects {
             Some((by.numbers(set.bits()), set))
         });
         Look(sets)
+    }
+
+    /// Replaces `rows` by the rows of a batch that count and may be dropped.
+    fn find(&self, held: &HeldBatch, rows: &mut Vec<u32>) {
+        if let (Some((By::Unit(hash), set)), None) = (&self.units, &self.groups)
+            && let HeldUnits::Close { least, most, above } = &held.units
+            && let Some(added) = hash.spread(set.bits()).added(*least, *most)
+        {
+            return find_from(least.wrapping_add(added), above, (held, set), rows);
+        }
+        let mut suspects = self.look();
+        rows.clear();
+        held.each(|row, unit, key| {
+            if suspects.has(unit, key) {
+                rows.push(row);
+            }
+        });
     }
 
     /// An upper bound of the number of suspect rows among `rows` rows.
@@ -267,7 +327,8 @@ pub(in crate::operator::bound_contributions) struct Split {
     beyond: Option<Collector>,
     /// All rows, for all other aggregates.
     bounded: Option<Collector>,
-    rows: Vec<Away>,
+    found: Vec<u32>,
+    away: Vec<Away>,
 }
 
 /// The rows that were collected from one part.
@@ -299,7 +360,8 @@ impl Split {
             names,
             ways,
             part,
-            rows: Vec::new(),
+            found: Vec::new(),
+            away: Vec::new(),
         }
     }
 
@@ -383,21 +445,17 @@ impl Split {
     /// Processes one batch.
     fn take(&mut self, held: &HeldBatch) -> Result<()> {
         if let Some(bounded) = &mut self.bounded {
-            bounded.add(held, |_, _, _| true)?;
+            bounded.add(held, None)?;
         }
         let (Some(columns), Some(beyond)) = (&mut self.part.columns, &mut self.beyond) else {
             return Ok(());
         };
-        let (rows, mut suspects) = (&mut self.rows, self.ways.suspects.look());
-        rows.clear();
-        beyond.add(held, |row, unit, key| {
-            let is_suspect = suspects.has(unit, key);
-            if is_suspect {
-                rows.push(Away { row, key });
-            }
-            is_suspect
-        })?;
-        columns.remove(&held.lanes, rows)
+        let (found, away) = (&mut self.found, &mut self.away);
+        self.ways.suspects.find(held, found);
+        beyond.add(held, Some(found))?;
+        away.clear();
+        held.each_in(Some(found), |row, _, key| away.push(Away { row, key }));
+        columns.remove(&held.lanes, away)
     }
 
     /// The bytes in use.
@@ -419,8 +477,6 @@ impl Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::bound_contributions::columns::held_batches::KeyPlaces;
-    use crate::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
     use crate::operator::bound_contributions::screen::row_count_filter::RowCounts;
 
     /// Counting the rows of a share together gives the same counts as row by row. Rows without a
@@ -460,5 +516,67 @@ mod tests {
             }
         }
         assert!(together > 3, "{together}");
+    }
+
+    /// For random batches, whatever form their units and places have: the counts are those of
+    /// counting row by row, the suspects those of looking up row by row, and what is collected of
+    /// them those rows with their own units and keys.
+    #[test]
+    fn rows_are_counted_and_found_together() {
+        let mut state = 23_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let (mut found, mut spared, mut outside) = (0, 0, 0);
+        for turn in 0..400_usize {
+            let hash = HashKey::new([next(1 << 31), 5, 7, next(1 << 31)]);
+            let (rows, most) = ([0, 1, 31, 700][turn % 4], [1, 3, 20, 300][turn / 4 % 4]);
+            let span = [1, 60, 900, 1 << 20][turn / 16 % 4];
+            let least = [0, 77, (1 << 10) - 3, 1 << 40, u64::MAX - (1 << 21)][turn % 5];
+            let keys = [1, 200, 2_000, 200_000][turn / 7 % 4];
+            let units: Vec<u64> = (0..rows).map(|_| least + next(span).min(next(span))).collect();
+            let places: Vec<u32> = (0..rows)
+                .map(|_| if next(4) == 0 { OUTSIDE } else { u32::try_from(next(keys)).unwrap() })
+                .collect();
+            let places =
+                (turn % 3 > 0).then(|| KeyPlaces::new(&places, usize::try_from(keys).unwrap()));
+            let units = match turn % 7 {
+                0 => HeldUnits::Codes(units),
+                _ => HeldUnits::new(units.into_iter()),
+            };
+            let held = HeldBatch { units, places, lanes: Vec::new(), rows, bytes: 0 };
+            let by = match turn % 6 {
+                0 => By::ScatteredUnit(hash),
+                1 => By::UnitAndGroup(hash),
+                _ => By::Unit(hash),
+            };
+            let empty = RowCounts::new(most, 1_000, usize::MAX);
+            let mut one_by_one = empty.emptied();
+            let mut numbers = by.numbers(empty.bits());
+            held.each(|_, unit, key| one_by_one.add_all(&[numbers.of(unit, key)]));
+            let mut counts = Counting::new(empty, |_| Ok(())).unwrap();
+            by.count(&held, &mut counts);
+            let counts = counts.finish();
+            assert_eq!(counts, one_by_one, "{turn}");
+            let set = Some((by, counts.finish()));
+            let suspects = match by {
+                By::UnitAndGroup(_) => Suspects { units: None, groups: set },
+                By::Unit(_) | By::ScatteredUnit(_) => Suspects { units: set, groups: None },
+            };
+            let mut rows = vec![7; turn % 50];
+            suspects.find(&held, &mut rows);
+            let (mut look, mut expected) = (suspects.look(), Vec::new());
+            held.each(|row, unit, key| match look.has(unit, key) {
+                true => expected.push((row, unit, key)),
+                false => spared += 1,
+            });
+            let mut own = Vec::new();
+            held.each_in(Some(&rows), |row, unit, key| own.push((row, unit, key)));
+            assert_eq!(own, expected, "{turn}");
+            found += own.len();
+            outside += (0..held.rows).filter(|row| !held.has_key(*row)).count();
+        }
+        assert!(found > 5_000 && spared > 5_000 && outside > 5_000, "{found} {spared} {outside}");
     }
 }

@@ -127,6 +127,17 @@ impl Counting {
         }
     }
 
+    /// Counts rows as they come.
+    pub(in crate::operator::bound_contributions) fn add_each(
+        &mut self,
+        numbers: impl Iterator<Item = u64>,
+    ) {
+        match self.waiting {
+            None => self.counts.add_each(numbers),
+            Some(_) => numbers.for_each(|number| self.add(number)),
+        }
+    }
+
     /// Counts the last rows, or puts them into lists.
     fn count(&mut self) {
         let Self { counts, waiting, numbers } = self;

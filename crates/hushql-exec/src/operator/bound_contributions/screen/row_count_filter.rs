@@ -125,7 +125,16 @@ impl RowCounts {
 
     /// Counts the rows of these numbers.
     pub(in crate::operator::bound_contributions) fn add_all(&mut self, numbers: &[u64]) {
-        let all = numbers.iter().map(|number| position(*number, self.bits));
+        self.add_each(numbers.iter().copied());
+    }
+
+    /// Counts the rows of these numbers as they come.
+    pub(in crate::operator::bound_contributions) fn add_each(
+        &mut self,
+        numbers: impl Iterator<Item = u64>,
+    ) {
+        let bits = self.bits;
+        let all = numbers.map(|number| position(number, bits));
         self.more += either!(&mut self.counters, counts => match self.of_a_share {
             true => count(counts, all.filter_map(in_share)),
             false => count(counts, all),
@@ -283,6 +292,25 @@ impl Crowded {
     pub(crate) fn has(&self, number: u64) -> bool {
         let at = position(number, self.bits);
         self.words.get(at / 64).is_none_or(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    /// Replaces `rows` by the places of the numbers that are in the set and are asked for.
+    ///
+    /// Whether a number is in the set is hard to foresee for a processor, so nothing branches on
+    /// it.
+    pub(in crate::operator::bound_contributions) fn find(
+        &self,
+        numbers: impl ExactSizeIterator<Item = (u64, bool)>,
+        rows: &mut Vec<u32>,
+    ) {
+        rows.clear();
+        rows.resize(numbers.len(), 0);
+        let mut found = 0;
+        for ((number, is_asked), row) in numbers.zip(0..) {
+            rows[found] = row;
+            found += usize::from(self.has(number) & is_asked);
+        }
+        rows.truncate(found);
     }
 
     /// The number of last bits of a number that choose a counter.
