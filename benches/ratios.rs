@@ -58,6 +58,8 @@ use tokio::runtime::{Builder, Runtime};
 mod client;
 #[path = "ratios/duckdb.rs"]
 mod duckdb;
+#[path = "ratios/orders.rs"]
+mod orders;
 #[path = "ratios/people.rs"]
 mod people;
 #[path = "ratios/refresh.rs"]
@@ -127,6 +129,9 @@ fn measure() {
         if is_wanted("memory") {
             memory(&mut table, &place);
         }
+    }
+    if is_wanted("orders") {
+        orders::questions(&mut table, directory.path(), &runtime);
     }
     // A hundred million rows take a minute to generate, so they have to be requested.
     if let (true, Some(most)) = (is_wanted("growth"), most) {
