@@ -344,6 +344,20 @@ impl Refusal {
         Self { derivation, ..Self::new(reason, clause, message, statement) }
     }
 
+    /// The refusal of a choice in unknown groups, with a whole statement that counts each value.
+    pub(crate) fn with_counts(self, statement: String) -> Self {
+        let Self { reason, clause, message, hint, derivation } = self;
+        let keys = hint.split_once(" KEYS ").map(|(key, _)| key);
+        let keys = keys.filter(|key| key.starts_with("GROUP BY "));
+        let listed = keys.map_or_else(String::new, |key| {
+            format!("; with {key} KEYS (…), the groups that you list have their choice")
+        });
+        let message = format!(
+            "{message}; counted, the value with the largest number in a group is its choice, and values of few people stay hidden{listed}"
+        );
+        Self { derivation, ..Self::new(reason, clause, message, statement) }
+    }
+
     /// The steps of the analysis up to the refusal.
     ///
     /// ```

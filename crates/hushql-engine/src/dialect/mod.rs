@@ -33,6 +33,7 @@ mod consistent;
 mod copy;
 mod copy_format;
 mod correlated_release;
+mod counted_choice;
 mod date_patterns;
 mod declaration;
 mod declare;
@@ -97,6 +98,7 @@ mod unit_clause;
 mod value;
 mod view;
 mod windows;
+mod written_release;
 
 pub use ast::AggregateCall;
 pub use ast::AggregateName;
@@ -142,6 +144,7 @@ pub use synthetic_options::{BucketOption, SyntheticMethod, SyntheticOptions};
 pub use value::Value;
 pub(crate) use value::decimal;
 
+pub(crate) use counted_choice::counted_choice;
 pub(crate) use domain_query::magnitude_name;
 pub(crate) use literal_condition::{NoRow, no_row};
 pub(crate) use markers::{parameter_marker, parameter_of};

@@ -1,8 +1,10 @@
 //! Calibration: the mechanism of a measure, with the noise that its cost requires.
 
+use std::borrow::Cow;
+
 use crate::analysis::default_shares::is_bare;
-use crate::analysis::{CandidateSource, Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind};
-use crate::dialect::{Finding, MechanismName, Operand};
+use crate::analysis::{CandidateSource, Choice, LineScore, Measure, ReleaseKind};
+use crate::dialect::{MechanismName, Operand};
 use crate::mechanism::{
     Exponential, MechanismError, NoisyMax, PermuteAndFlip, Unknown, UnknownRule, rank_for,
 };
@@ -16,9 +18,26 @@ use crate::release::mechanism::{
 use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::{exact, size};
 use crate::release::shortfall::predicted;
+use crate::release::unfit_choice::{as_written, refuse_unfit, selector_of};
 use crate::release::unknown_keys::or_noisy_keys;
 
+/// The mechanism of a measure.
+///
+/// # Errors
+/// What the mechanism cannot do, said of the release as the statement has it, also where half of
+/// its cost finds its bound.
 pub(crate) fn mechanize(
+    measure: &Measure,
+    default: &Fallback,
+    accounts: &Accounts,
+) -> Result<Mechanized, Refusal> {
+    calibrated(measure, default, accounts).map_err(|refusal| match as_written(measure) {
+        Cow::Owned(whole) => calibrated(&whole, default, accounts).err().unwrap_or(refusal),
+        Cow::Borrowed(_) => refusal,
+    })
+}
+
+fn calibrated(
     measure: &Measure,
     default: &Fallback,
     accounts: &Accounts,
@@ -133,7 +152,7 @@ pub(crate) fn selection(
     delta: Option<&Delta>,
     rule: Selecting,
 ) -> Result<Mechanized, Refusal> {
-    may_choose(measure, name, epsilon)?;
+    refuse_unfit(measure, choice, rule, epsilon)?;
     let text = measure.clause.text.as_str();
     let parameters = &measure.clause.parameters;
     let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
@@ -141,14 +160,10 @@ pub(crate) fn selection(
     if let CandidateSource::Unknown { per_unit } = choice.source {
         return among_unknown(measure, choice, per_unit, name, epsilon, delta, rule);
     }
-    // The delta of OPTIONS applies only to releases that need one.
-    if parameters.delta.is_some() && name != MechanismName::Default {
-        let why = "known candidates need no delta: the answer is purely ε-private";
-        return Err(unused("delta", name, why));
-    }
     let too_noisy = |e: &MechanismError| too_noisy(text, e);
     if name == MechanismName::GeneralizedExponential {
-        return generalized(measure, choice, epsilon);
+        let generalized = by_own_sizes(choice, epsilon).ok_or(MechanismError::RangeTooWide);
+        return generalized.flatten().map_err(|e| too_noisy(&e));
     }
     let range = choice.calibrated(parameters.monotonic != Some(false));
     let range = range.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
@@ -166,27 +181,6 @@ pub(crate) fn selection(
         }
         (named, _) => named,
     };
-    if name != MechanismName::Exponential {
-        if choice.prior != Prior::Uniform {
-            return Err(unused("PRIOR", name, "only EXPONENTIAL takes a prior"));
-        }
-        let outer = usize::try_from(choice.outer).unwrap_or(usize::MAX);
-        if candidates.checked_mul(outer).is_none_or(|all| all > MOST_KEYS) {
-            return Err(Refusal::new(
-                Reason::TooManyKeys,
-                text,
-                match choice.outer {
-                    u64::MAX => format!(
-                        "{name} looks at every candidate, in groups that only the data contain"
-                    ),
-                    _ => format!(
-                        "{name} looks at every candidate, and there are more than {MOST_KEYS}"
-                    ),
-                },
-                format!("EXPONENTIAL(eps={epsilon}), which does not, or a coarser step"),
-            ));
-        }
-    }
     let mechanism = match name {
         MechanismName::Exponential => {
             Exponential::calibrate(range, epsilon).map(Mechanism::Exponential)
@@ -218,78 +212,6 @@ pub(crate) fn selection(
     Ok(or_by_own_sizes(choice, epsilon, is_auto, chosen))
 }
 
-/// The generalised exponential mechanism, requested by name.
-fn generalized(
-    measure: &Measure,
-    choice: &Choice,
-    epsilon: &Epsilon,
-) -> Result<Mechanized, Refusal> {
-    let (text, name) = (measure.clause.text.as_str(), MechanismName::GeneralizedExponential);
-    if choice.prior != Prior::Uniform {
-        return Err(unused("PRIOR", name, "only EXPONENTIAL takes a prior"));
-    }
-    if measure.clause.parameters.monotonic.is_some() {
-        let why = "each score is measured by its own change, in both directions";
-        return Err(unused("monotonic", name, why));
-    }
-    let alike = || {
-        let selector = selector_of(measure);
-        Refusal::new(
-            Reason::Operand,
-            text,
-            format!(
-                "a row changes the scores of all candidates by the same amount, and {name} is for scores that differ in that, such as REVENUE"
-            ),
-            format!("{selector}EXPONENTIAL(eps={epsilon}) {text}"),
-        )
-    };
-    by_own_sizes(choice, epsilon).ok_or_else(alike)?.map_err(|error| too_noisy(text, &error))
-}
-
-/// What stands before the mechanism of a selection. MODE has none.
-fn selector_of(measure: &Measure) -> String {
-    match &measure.clause.operand {
-        Operand::Selection(clause) if !measure.clause.text.starts_with("mode(") => {
-            format!("{} ", clause.selector)
-        }
-        Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => String::new(),
-    }
-}
-
-/// Refuses a mechanism that cannot release a choice, and a parameter that has no effect on one.
-fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Result<(), Refusal> {
-    let text = Finding::as_written(&measure.clause.text);
-    let selector = selector_of(measure);
-    let parameters = &measure.clause.parameters;
-    let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
-    let responds = measure.clause.operand == Operand::Response;
-    if (is_aggregate || responds) && parameters.monotonic.is_some() {
-        return Err(unused("monotonic", name, "monotonic belongs to selections such as ARGMAX"));
-    }
-    if !responds && !name.chooses() {
-        let (message, hint) = if is_aggregate {
-            (
-                format!(
-                    "{name} cannot release {text}: one person can change it a lot, so it has to be chosen, not perturbed"
-                ),
-                format!("EXPONENTIAL(eps={epsilon}) {text}"),
-            )
-        } else if name == MechanismName::RandomizedResponse {
-            (
-                format!("{name} gives every entry's own answer; it chooses no winner"),
-                format!("{selector}EXPONENTIAL(eps={epsilon}) {text}"),
-            )
-        } else {
-            (
-                format!("{name} perturbs numbers; a selection never shows one"),
-                format!("{selector}EXPONENTIAL(eps={epsilon}) {text}"),
-            )
-        };
-        return Err(Refusal::new(Reason::Operand, text, message, hint));
-    }
-    Ok(())
-}
-
 pub(crate) fn among_unknown(
     measure: &Measure,
     choice: &Choice,
@@ -311,6 +233,8 @@ pub(crate) fn among_unknown(
             "among unknown candidates monotonic does not change the range",
         ));
     }
+    let cost = StatedCost::from_parameters(&measure.clause.parameters);
+    let cost = cost.unwrap_or_else(|| StatedCost::Epsilon(epsilon.clone())).text();
     let rule = match (name, selecting) {
         (MechanismName::Exponential, _)
         | (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => {
@@ -324,7 +248,7 @@ pub(crate) fn among_unknown(
                 Reason::Operand,
                 text,
                 format!("{name} cannot choose among undeclared candidates"),
-                format!("{selector}EXPONENTIAL(eps={epsilon}, delta={delta}) {text}"),
+                format!("{selector}EXPONENTIAL({cost}, delta={delta}) {text}"),
             ));
         }
     };

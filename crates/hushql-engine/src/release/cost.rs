@@ -201,19 +201,35 @@ impl Accounts {
             Notion::Coupons => "counts coupons, each for a release of an epsilon,",
             Notion::Approximate | Notion::Concentrated => "counts in epsilon,",
         };
-        let text = measure.clause.text.as_str();
-        let within = measure.clause.parameters.within.as_ref();
-        let cost = match within.map(|within| decimal_text(within, 12)) {
+        let written = measure.clause.as_written();
+        let (text, parameters) = (written.text.as_str(), &written.parameters);
+        let cost = match parameters.within.as_ref().map(|within| decimal_text(within, 12)) {
             Some(within) => format!("within={within}"),
             None => "eps=1".to_owned(),
+        };
+        // A cost in rho has a delta only where groups come from the data.
+        let delta = parameters.delta.as_ref();
+        let (noise, hint) = match (measure.choice(), delta) {
+            (Some(_), Some(delta)) => (
+                "the Gaussian noise on the number of people that the threshold compares",
+                format!("{}({cost}, delta={delta}) {text}", written.mechanism),
+            ),
+            (Some(_) | None, delta) => {
+                let laplace = delta.map_or_else(String::new, |delta| format!(", delta={delta}"));
+                let delta = delta.map_or_else(|| "1e-6".to_owned(), ToString::to_string);
+                (
+                    "Gaussian noise with a cost in rho",
+                    format!(
+                        "GAUSSIAN({cost}, delta={delta}) {text}, or LAPLACE({cost}{laplace}) {text}"
+                    ),
+                )
+            }
         };
         Err(Refusal::new(
             Reason::Parameter,
             "rho",
-            format!(
-                "the budget {budget} {counts} and Gaussian noise with a cost in rho has no epsilon"
-            ),
-            format!("GAUSSIAN({cost}, delta=1e-6) {text}, or LAPLACE({cost}) {text}"),
+            format!("the budget {budget} {counts} and {noise} has no epsilon"),
+            hint,
         ))
     }
 }

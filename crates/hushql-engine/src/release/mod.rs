@@ -53,6 +53,7 @@ mod shortfall;
 mod split_vector;
 pub(crate) mod synthetic_release;
 mod threshold;
+mod unfit_choice;
 mod unknown_keys;
 
 pub use mechanism::{Instead, Mechanism, Mechanized, Predicted, Together};

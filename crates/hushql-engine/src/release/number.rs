@@ -135,13 +135,30 @@ pub(super) fn number(
             | MechanismName::NoisyMax
             | MechanismName::RandomizedResponse,
             _,
-        ) => Err(Refusal::new(
-            Reason::Operand,
-            text,
-            format!("{name} chooses among candidates; {text} is a number"),
-            format!("LAPLACE({}) {text}", cost.text()),
-        )),
+        ) => Err(chooses_no_number(measure, cost, None)),
     }
+}
+
+/// The refusal of a mechanism that chooses, for a number. `delta` is that of the groups, if the
+/// release states it.
+pub(super) fn chooses_no_number(
+    measure: &Measure,
+    cost: &StatedCost,
+    delta: Option<&Delta>,
+) -> Refusal {
+    let (text, name) = (measure.clause.text.as_str(), measure.clause.mechanism);
+    let hint = match (cost, delta) {
+        (_, None) => format!("LAPLACE({}) {text}", cost.text()),
+        (StatedCost::Epsilon(_), Some(delta)) => {
+            format!("LAPLACE({}, delta={delta}) {text}", cost.text())
+        }
+        // Beside a threshold, Laplace noise has a cost in eps.
+        (StatedCost::Rho(_), Some(delta)) => {
+            format!("GAUSSIAN({}, delta={delta}) {text}", cost.text())
+        }
+    };
+    let message = format!("{name} chooses among candidates; {text} is a number");
+    Refusal::new(Reason::Operand, text, message, hint)
 }
 
 /// A number under a bound that is chosen first. One cost covers the choice and the noise.

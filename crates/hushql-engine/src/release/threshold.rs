@@ -30,6 +30,7 @@ use super::goal::{Groups, priced, refuse_complete};
 use super::number::{Noise, size, within};
 use super::partition_selection::PartitionSelection;
 use super::people_limits::{highest_limit, people_noise};
+use super::unfit_choice::refuse_unfit_payer;
 use crate::analysis::default_shares::is_bare;
 use crate::analysis::{Compares, Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
@@ -238,6 +239,7 @@ impl Costs<'_> {
     fn paid_by(&self, payer: usize, measure: &Measure) -> Result<Calibrated, Refusal> {
         let accounts = self.accounts;
         let parameters = &measure.clause.parameters;
+        refuse_unfit_payer(measure, accounts)?;
         let by_rho = measure.choice().is_some()
             || matches!(
                 measure.clause.mechanism,
@@ -274,14 +276,12 @@ impl Costs<'_> {
                     Ok(_) | Err(_) => Ok(laplace),
                 }
             }
+            // The check above refuses these for numbers.
             MechanismName::Exponential
             | MechanismName::GeneralizedExponential
             | MechanismName::PermuteAndFlip
             | MechanismName::NoisyMax
-            | MechanismName::RandomizedResponse => {
-                let refused = mechanize(measure, &self.default, accounts);
-                Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)))
-            }
+            | MechanismName::RandomizedResponse => Err(no_mechanism(&measure.clause.text)),
         }
     }
 

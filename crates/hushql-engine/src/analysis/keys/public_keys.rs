@@ -17,7 +17,7 @@ use datafusion::logical_expr::Aggregate;
 use super::candidate_keys::of_key;
 use super::group_keys::keys_of;
 use super::public_row_keys::Together;
-use super::unknown::{accept_unknown, refuse_idle_options};
+use super::unknown::{accept_unknown, no_choice_in_unknown, refuse_idle_options};
 use super::{KeySpace, key_list};
 use crate::analysis::call::Call;
 use crate::analysis::call::input_columns::Group;
@@ -131,6 +131,9 @@ impl Keys {
                         accept_unknown(calls, unknown)?;
                         from_data = true;
                         Vec::new()
+                    }
+                    Err(unknown) if clause.is_none() => {
+                        return Err(no_choice_in_unknown(calls, unknown));
                     }
                     keys => keys?,
                 });

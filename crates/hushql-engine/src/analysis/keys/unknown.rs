@@ -65,6 +65,15 @@ pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Ref
     Ok(())
 }
 
+/// The refusal of a selection for each group, if it is refused because the keys are not declared.
+pub(crate) fn no_choice_in_unknown(calls: &[Call], unknown: Refusal) -> Refusal {
+    let selection = calls.iter().find(|call| !has_value_in_each_group(call));
+    match selection.filter(|_| unknown.reason() == Reason::UnknownKeys) {
+        Some(call) => no_choice(call, &unknown),
+        None => unknown,
+    }
+}
+
 /// The refusal of a selection for each group whose keys are not declared, with the list to write.
 fn no_choice(call: &Call, unknown: &Refusal) -> Refusal {
     // The refusal of the keys starts with such a list, whose values have the type of the key.

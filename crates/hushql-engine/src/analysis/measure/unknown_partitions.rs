@@ -21,6 +21,7 @@ use super::{Input, Measure, VarianceMoments};
 use crate::analysis::below::unit::UnitScope;
 use crate::catalog::FloorOf;
 use crate::dialect::{GroupingClause, MechanismName};
+use crate::privacy::decimal_text;
 use crate::refusal::{Reason, Refusal};
 
 /// Groups with undeclared keys.
@@ -312,26 +313,58 @@ fn is_of_options(measure: &Measure) -> bool {
 fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
     let names_delta = |m: &Measure| m.clause.parameters.delta.is_some();
     let of_options = measures.iter().find(|m| is_of_options(m) && names_delta(m));
-    let mut marked =
-        measures.iter().enumerate().filter(|(_, m)| !is_of_options(m) && names_delta(m));
+    let marked = measures.iter().enumerate().filter(|(_, m)| !is_of_options(m) && names_delta(m));
+    let marked: Vec<(usize, &Measure)> = marked.collect();
     let grouping = of_options.and_then(|m| m.clause.grouping.clone());
-    match (grouping, marked.next(), marked.next()) {
-        (Some(grouping), None, _) => Ok(Payer::Options(grouping)),
-        (None, Some((i, _)), None) => Ok(Payer::Release(i)),
-        (_, Some((_, one)), _) => Err(Refusal::new(
-            Reason::Parameter,
-            "delta",
-            "the groups of one GROUP BY share one threshold, and several releases state a delta for it",
-            format!(
-                "delta in {} alone, LAPLACE without delta for the others, or two statements",
-                one.clause.text
-            ),
-        )),
-        (None, None, _) => Err(Refusal::new(
+    match (grouping, marked.as_slice()) {
+        (Some(grouping), []) => Ok(Payer::Options(grouping)),
+        (None, [(i, _)]) => Ok(Payer::Release(*i)),
+        (Some(_), of) => Err(several_deltas("OPTIONS", of.iter().map(|(_, one)| *one))),
+        (None, [first, rest @ ..]) => {
+            let needs_delta = |(_, one): &&(usize, &Measure)| is_gaussian(one);
+            let keeps = marked.iter().find(needs_delta).unwrap_or(first);
+            let others = std::iter::once(first).chain(rest).filter(|(at, _)| *at != keeps.0);
+            let keeps = keeps.1.clause.as_written();
+            Err(several_deltas(&keeps.text, others.map(|(_, one)| *one)))
+        }
+        (None, []) => Err(Refusal::new(
             Reason::NoDelta,
             "GROUP BY",
             "groups whose keys are not declared need a delta",
             "LAPLACE(eps=1, delta=1e-6)",
         )),
     }
+}
+
+/// True if a release needs a δ for its noise.
+fn is_gaussian(measure: &Measure) -> bool {
+    let clause = &measure.clause;
+    clause.mechanism == MechanismName::Gaussian && clause.parameters.rho.is_none()
+}
+
+/// The refusal of several δ. `keeps` is what states the one that stays; the hint has the other
+/// releases without.
+fn several_deltas<'a>(keeps: &str, others: impl Iterator<Item = &'a Measure>) -> Refusal {
+    let without = |one: &Measure| {
+        let clause = one.clause.as_written();
+        let parameters = &clause.parameters;
+        let cost = match (&parameters.epsilon, &parameters.rho, &parameters.within) {
+            (Some(epsilon), ..) => format!("eps={epsilon}"),
+            (None, Some(rho), _) => format!("rho={rho}"),
+            (None, None, Some(within)) => format!("within={}", decimal_text(within, 12)),
+            (None, None, None) => "eps=1".to_owned(),
+        };
+        let name = match is_gaussian(one) {
+            true => MechanismName::Laplace,
+            false => clause.mechanism,
+        };
+        format!("{name}({cost}) {}", clause.text)
+    };
+    let others: Vec<String> = others.map(without).collect();
+    Refusal::new(
+        Reason::Parameter,
+        "delta",
+        "the groups of one GROUP BY share one threshold, and several releases state a delta for it",
+        format!("{}, without a delta: that of {keeps} is for all groups", others.join(" and ")),
+    )
 }

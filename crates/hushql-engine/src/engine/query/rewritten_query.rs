@@ -6,7 +6,7 @@
 
 use datafusion::execution::SessionState;
 
-use crate::dialect::{Statement, thresholded};
+use crate::dialect::{Statement, counted_choice, thresholded};
 use crate::engine::session::Session;
 use crate::error::Error;
 use crate::privacy::{Rational, decimal_text};
@@ -39,11 +39,26 @@ impl Session {
     }
 
     fn with_threshold(&self, refusal: Refusal, text: &str, state: &SessionState) -> Refusal {
-        let candidates = self.defaults().into_iter().flat_map(|cost| thresholded(text, &cost));
-        match candidates.into_iter().find(|candidate| self.is_accepted(candidate, state)) {
-            Some(statement) => refusal.with_threshold(statement),
+        let defaults = self.defaults();
+        let candidates = defaults.iter().flat_map(|cost| thresholded(text, cost));
+        if let Some(statement) = self.first_accepted(candidates, state) {
+            return refusal.with_threshold(statement);
+        }
+        let costs = defaults.iter().map(String::as_str).chain(["1"]);
+        let counted = costs.filter_map(|cost| counted_choice(text, cost));
+        match self.first_accepted(counted, state) {
+            Some(statement) => refusal.with_counts(statement),
             None => refusal,
         }
+    }
+
+    /// The first statement that would be charged.
+    fn first_accepted(
+        &self,
+        mut candidates: impl Iterator<Item = String>,
+        state: &SessionState,
+    ) -> Option<String> {
+        candidates.find(|candidate| self.is_accepted(candidate, state))
     }
 
     /// The refusal of exact values. If the statement that it proposes groups by what nobody
@@ -53,8 +68,7 @@ impl Session {
         if !proposed.starts_with("SELECT ") || self.is_accepted(proposed, state) {
             return refusal;
         }
-        let candidates = thresholded(proposed, "1");
-        match candidates.into_iter().find(|candidate| self.is_accepted(candidate, state)) {
+        match self.first_accepted(thresholded(proposed, "1").into_iter(), state) {
             Some(statement) => refusal.writing(&statement),
             None => refusal,
         }
