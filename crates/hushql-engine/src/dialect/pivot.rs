@@ -43,7 +43,7 @@ impl VisitorMut for Pivots {
         if let TableFactor::Pivot { .. } = factor {
             match grouped(factor) {
                 Some(grouped) => *factor = grouped,
-                None => return ControlFlow::Break(no_pivot()),
+                None => return ControlFlow::Break(no_list(factor).unwrap_or_else(no_pivot)),
             }
         }
         ControlFlow::Continue(())
@@ -57,6 +57,27 @@ fn no_pivot() -> Refusal {
         "PIVOT reads a subquery that names its columns, and makes a column for each value of a list",
         "SELECT * FROM (SELECT key, x, y FROM t) PIVOT (SUM(y) FOR x IN ('a', 'b'))",
     )
+}
+
+/// The refusal of a list that is read from rows.
+fn no_list(factor: &TableFactor) -> Option<Refusal> {
+    let TableFactor::Pivot {
+        value_column,
+        value_source: PivotValueSource::Subquery(_) | PivotValueSource::Any(_),
+        ..
+    } = factor
+    else {
+        return None;
+    };
+    let [column] = value_column.as_slice() else { return None };
+    Some(Refusal::new(
+        Reason::Statement,
+        format!("{column} IN (…)"),
+        "PIVOT makes a column for each value of its list, so the statement lists the values; those of a subquery are only known when it is read",
+        format!(
+            "{column} IN ('a', 'b'), with the values that you want; or {column} alone, if its values are declared"
+        ),
+    ))
 }
 
 /// The grouped query that means the same. `None` if the statement does not name the columns.
@@ -122,7 +143,7 @@ fn of_value(column: &Expr, value: &ExprWithAlias, aggregate: &ExprWithAlias) -> 
         _ => return None,
     };
     let Expr::Function(function) = &aggregate.expr else { return None };
-    if function.filter.is_some() || function.over.is_some() {
+    if function.over.is_some() {
         return None;
     }
     let condition = match is_null {
@@ -140,7 +161,14 @@ fn of_value(column: &Expr, value: &ExprWithAlias, aggregate: &ExprWithAlias) -> 
         None => own,
     };
     let mut filtered = function.clone();
-    filtered.filter = Some(Box::new(condition));
+    filtered.filter = Some(match filtered.filter.take() {
+        None => Box::new(condition),
+        Some(own) => Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::Nested(own)),
+            op: BinaryOperator::And,
+            right: Box::new(condition),
+        }),
+    });
     let (expr, alias) = (Expr::Function(filtered), Ident::with_quote('"', name));
     Some(SelectItem::ExprWithAlias { expr, alias })
 }
@@ -197,6 +225,16 @@ mod tests {
             ),
             "SELECT * FROM (SELECT b, COUNT(*) FILTER (WHERE a = 'x') AS \"x\", COUNT(*) FILTER (WHERE a = 'y') AS \"z\", \
              COUNT(*) FILTER (WHERE a = -1) AS \"-1\", COUNT(*) FILTER (WHERE a IS NULL) AS \"NULL\" FROM (SELECT a, b FROM t) GROUP BY b) AS p"
+        );
+        assert_eq!(
+            tree(
+                "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(b) FILTER (WHERE c > 1 OR b = 2) FOR a IN ('x'))"
+            ),
+            "SELECT * FROM (SELECT SUM(b) FILTER (WHERE (c > 1 OR b = 2) AND a = 'x') AS \"x\" FROM (SELECT a, b, c FROM t))"
+        );
+        assert!(
+            tree("SELECT * FROM (SELECT a FROM t) PIVOT (COUNT(*) FOR a IN (SELECT x FROM u))")
+                .contains("the statement lists the values")
         );
         assert!(
             tree("SELECT * FROM t PIVOT (COUNT(*) FOR a IN ('x'))").contains("names its columns")

@@ -1,11 +1,15 @@
 //! PIVOT as a statement, as DuckDB has it.
 //!
-//! In: a text that begins with PIVOT. Out: the query that means the same, with PIVOT in FROM. It is
-//! then read like any other: its columns are those of the list behind IN, or of the declared list.
+//! In: a text in which PIVOT begins a statement: the whole one, one behind EXPLAIN or CREATE … AS,
+//! or one in parentheses. Out: the text with the query that means the same, with PIVOT in FROM. It
+//! is then read like any other: its columns are those of the list behind IN, or of the declared
+//! list.
 //!
 //! ```text
 //! PIVOT t ON region USING SUM(x) GROUP BY y ORDER BY y
 //!   →  SELECT * FROM (SELECT y, region, x FROM t) PIVOT (SUM(x) FOR region) ORDER BY y
+//! WITH p AS (PIVOT t ON region GROUP BY y) SELECT * FROM p
+//!   →  WITH p AS (SELECT * FROM (SELECT y, region FROM t) PIVOT (COUNT(*) FOR region)) SELECT * FROM p
 //! ```
 
 use std::ops::ControlFlow;
@@ -20,22 +24,109 @@ use super::size::Size;
 use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::{Reason, Refusal};
 
-/// The query that a PIVOT statement stands for; `None` for every other text.
+/// The most PIVOT statements of a text that are read.
+const MOST: usize = 16;
+
+/// The text with the queries that its PIVOT statements stand for; `None` if it has none.
 ///
 /// # Errors
 /// The refusal of a PIVOT that does not say which column makes columns, or what rows are for.
 pub(crate) fn pivot_query(text: &str, size: &Size) -> Result<Option<String>, Refusal> {
-    let begins = text.trim_start().get(..5).is_some_and(|word| word.eq_ignore_ascii_case("PIVOT"));
-    if !begins || size.check_bytes(text.len()).is_err() {
+    // Nearly no text has one.
+    if size.check_bytes(text.len()).is_err() || !text.to_ascii_uppercase().contains("PIVOT") {
         return Ok(None);
     }
+    let mut read: Option<String> = None;
+    for _ in 0..MOST {
+        match last_replaced(read.as_deref().unwrap_or(text), size)? {
+            Some(next) => read = Some(next),
+            None => break,
+        }
+    }
+    Ok(read)
+}
+
+/// The text with a query in the place of its last PIVOT statement, which has no other one within.
+fn last_replaced(text: &str, size: &Size) -> Result<Option<String>, Refusal> {
     let Ok(tokens) = tokens(text).and_then(significant) else { return Ok(None) };
-    if size.check_tokens(&tokens).is_err() || !tokens.first().is_some_and(|t| is_word(t, "PIVOT")) {
+    if size.check_tokens(&tokens).is_err() {
         return Ok(None);
     }
-    match Parts::read(text, &tokens).as_ref().map(Parts::query) {
-        Some(Some(query)) => Ok(Some(query)),
-        Some(None) | None => Err(no_pivot(text)),
+    let mut offsets = TokenOffsets::in_text(text);
+    let places: Vec<(usize, usize)> = tokens
+        .iter()
+        .map(|token| (offsets.offset(token.span.start), offsets.offset(token.span.end)))
+        .collect();
+    for at in (0..tokens.len()).rev().filter(|at| is_word(&tokens[*at], "PIVOT")) {
+        let end = end_of_statement(&tokens, at);
+        let (own, own_places) = (&tokens[at..end], &places[at..end]);
+        let is_within = is_behind_parenthesis(&tokens, at) && reads_source(own);
+        if !is_within && !begins_statement(&tokens[..at]) {
+            continue;
+        }
+        let (Some(first), Some(last)) = (own_places.first(), own_places.last()) else { continue };
+        let written = text.get(first.0..last.1).unwrap_or(text);
+        let parts = Parts::read(text, own, own_places);
+        let query = parts.as_ref().and_then(Parts::query).ok_or_else(|| no_pivot(written))?;
+        let (before, after) = (text.get(..first.0), text.get(last.1..));
+        let after =
+            after.map(|after| after.trim_end_matches(|c: char| c == ';' || c.is_whitespace()));
+        return Ok(before.zip(after).map(|(before, after)| format!("{before}{query}{after}")));
+    }
+    Ok(None)
+}
+
+/// Where the statement that begins at a token ends: at the parenthesis around it, or at the end of
+/// the text.
+fn end_of_statement(tokens: &[TokenWithSpan], at: usize) -> usize {
+    let mut depth = 0_i64;
+    for (i, token) in tokens.iter().enumerate().skip(at) {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 || depth == 0 && matches!(token.token, Token::SemiColon | Token::EOF) {
+            return i;
+        }
+    }
+    tokens.len()
+}
+
+/// Whether a statement begins behind these tokens: at the beginning of a text, behind EXPLAIN or
+/// CREATE … AS, or behind the queries of WITH.
+fn begins_statement(before: &[TokenWithSpan]) -> bool {
+    let Some((first, last)) = before.first().zip(before.last()) else { return true };
+    let of = |sign: &Token| before.iter().filter(|token| token.token == *sign).count();
+    if of(&Token::LParen) != of(&Token::RParen) {
+        return false;
+    }
+    let outside = outside_parentheses(before);
+    let has = |word: &str| outside.iter().any(|at| is_word(&before[*at], word));
+    if has("SELECT") || has("FROM") {
+        return false;
+    }
+    let explains = |token: &TokenWithSpan| {
+        ["EXPLAIN", "PRIVACY", "FORMAT", "TEXT", "JSON"].iter().any(|word| is_word(token, word))
+    };
+    is_word(first, "EXPLAIN") && before.iter().all(explains)
+        || is_word(first, "CREATE") && is_word(last, "AS")
+        || has("WITH") && last.token == Token::RParen
+}
+
+fn is_behind_parenthesis(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    before.is_some_and(|before| before.token == Token::LParen)
+}
+
+/// Whether tokens that begin with PIVOT go on with a source and ON. A table of that name goes on
+/// with a join.
+fn reads_source(own: &[TokenWithSpan]) -> bool {
+    let outside = outside_parentheses(own);
+    let place = |word: &str| outside.iter().copied().find(|at| is_word(&own[*at], word));
+    match (place("ON"), place("JOIN")) {
+        (Some(on), join) => on > 1 && join.is_none_or(|join| join > on),
+        (None, _) => false,
     }
 }
 
@@ -61,16 +152,9 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn read(text: &'a str, tokens: &[TokenWithSpan]) -> Option<Self> {
-        let mut offsets = TokenOffsets::in_text(text);
-        let places: Vec<(usize, usize)> = tokens
-            .iter()
-            .map(|token| (offsets.offset(token.span.start), offsets.offset(token.span.end)))
-            .collect();
-        let end = match tokens.last()?.token {
-            Token::SemiColon | Token::EOF => tokens.len().checked_sub(1)?,
-            _ => tokens.len(),
-        };
+    /// Reads the tokens of a statement, which begin with PIVOT, with their places in the text.
+    fn read(text: &'a str, tokens: &[TokenWithSpan], places: &[(usize, usize)]) -> Option<Self> {
+        let end = tokens.len();
         let outside = outside_parentheses(tokens);
         let find = |word: &str, from: usize, to: usize| {
             let is_found = |at: &usize| tokens.get(*at).is_some_and(|token| is_word(token, word));
@@ -211,15 +295,46 @@ mod tests {
                 "pivot (SELECT a, b FROM t GROUP BY a, b) v on a in ('p', 'q') group by b",
                 "SELECT * FROM (SELECT b, a FROM (SELECT a, b FROM t GROUP BY a, b) v) PIVOT (COUNT(*) FOR a IN ('p', 'q'))",
             ),
+            (
+                "explain privacy PIVOT t ON a GROUP BY b;",
+                "explain privacy SELECT * FROM (SELECT b, a FROM t) PIVOT (COUNT(*) FOR a)",
+            ),
+            (
+                "CREATE VIEW v AS PIVOT t ON a GROUP BY b",
+                "CREATE VIEW v AS SELECT * FROM (SELECT b, a FROM t) PIVOT (COUNT(*) FOR a)",
+            ),
+            (
+                "WITH p AS (PIVOT t ON a GROUP BY b LIMIT 2) SELECT * FROM p JOIN q ON p.b = q.b",
+                "WITH p AS (SELECT * FROM (SELECT b, a FROM t) PIVOT (COUNT(*) FOR a) LIMIT 2) SELECT * FROM p JOIN q ON p.b = q.b",
+            ),
+            (
+                "WITH p AS (SELECT a, b FROM t) PIVOT p ON a GROUP BY b",
+                "WITH p AS (SELECT a, b FROM t) SELECT * FROM (SELECT b, a FROM p) PIVOT (COUNT(*) FOR a)",
+            ),
+            (
+                "SELECT * FROM (PIVOT t ON a GROUP BY b), (PIVOT (PIVOT t ON a GROUP BY b) ON c GROUP BY d)",
+                "SELECT * FROM (SELECT * FROM (SELECT b, a FROM t) PIVOT (COUNT(*) FOR a)), (SELECT * FROM (SELECT d, c FROM (SELECT * FROM (SELECT b, a FROM t) PIVOT (COUNT(*) FOR a))) PIVOT (COUNT(*) FOR c))",
+            ),
         ] {
             assert_eq!(of(text).as_deref(), Some(query), "{text}");
         }
-        for text in ["SELECT 1", "PIVOTS", "SELECT pivot FROM t", ""] {
+        for text in [
+            "SELECT 1",
+            "PIVOTS",
+            "SELECT pivot FROM t",
+            "",
+            "SELECT COUNT(pivot) FROM t",
+            "SELECT * FROM (pivot p JOIN q ON p.a = q.a) WHERE (pivot.x) > 3",
+            "SELECT * FROM t AS pivot JOIN q ON pivot.a = q.a GROUP BY x",
+            "SELECT * FROM (SELECT a, b FROM t) PIVOT (COUNT(*) FOR a IN (1))",
+        ] {
             assert_eq!(of(text), None, "{text}");
         }
         for text in [
             "PIVOT t ON region USING SUM(x)",
             "PIVOT t",
+            "EXPLAIN PRIVACY PIVOT t ON a",
+            "WITH p AS (PIVOT t ON a) SELECT * FROM p",
             "PIVOT t ON upper(region) GROUP BY y",
             "PIVOT t ON a, b USING SUM(x) GROUP BY y",
             "PIVOT t ON a USING SUM(x) GROUP BY upper(y)",
