@@ -23,6 +23,7 @@ use sqlparser::ast::BinaryOperator;
 
 use super::moved_days::moved_by_days;
 use super::quoting::{operand, written};
+use super::scaled_spans::scaled_span;
 use super::temporal::MICROSECONDS;
 pub(super) use super::value_kind::ValueKind;
 use crate::catalog::RESERVED;
@@ -554,8 +555,8 @@ fn calculated(
         );
     }
     if (l == ValueKind::Span || r == ValueKind::Span) && !moves {
-        let message = "a span of time is not multiplied or divided".to_owned();
-        return said(message, "the interval itself, such as INTERVAL '6 days'".to_owned());
+        let span = (l == ValueKind::Span).then_some(left);
+        return Some(scaled_span(op, (&x, &y), span, r == ValueKind::Number));
     }
     let both = l == ValueKind::Text && r == ValueKind::Text && *op == BinaryOperator::Plus;
     if both {

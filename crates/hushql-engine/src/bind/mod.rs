@@ -88,6 +88,7 @@ mod points;
 pub(crate) mod quoting;
 mod repeated_stars;
 mod rounded_types;
+mod scaled_spans;
 pub(crate) mod sources;
 mod spans;
 mod struct_fields;

@@ -353,6 +353,12 @@ fn called(call: &str) -> Option<String> {
         let hint = match (first, moment) {
             ("", _) => format!("write {upper}(x)"),
             (_, true) => "write MEDIAN(x) for the middle of dates".to_owned(),
+            (span, false) if span.starts_with("Duration") || span.starts_with("Interval") => {
+                return Some(format!(
+                    "{} takes numbers, not the time between timestamps: write EXTRACT(EPOCH FROM b - a), in seconds, in place of b - a",
+                    rank(&upper)
+                ));
+            }
             (_, false) => format!(
                 "write {upper}(CAST(x AS DOUBLE)) if the texts are numbers, or COUNT(DISTINCT x)"
             ),
