@@ -9,8 +9,11 @@
 //! age BETWEEN (0, 120)             WHERE age > 200                   age lies between 0 and 120
 //! age BETWEEN (0, 120)             WHERE age > 60 AND age < 50       age lies between 61 and 120
 //! age BETWEEN (0, 120)             WHERE age > 200 OR age < 0        age lies between 0 and 120
+//! age BETWEEN (18, 120)            WHERE NOT age >= 18              age lies between 18 and 120
 //! pieces INT                       WHERE pieces = 2.5                pieces has no value between 2 and 3
 //! ```
+
+use std::borrow::Cow;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
@@ -37,14 +40,17 @@ use crate::refusal::{Reason, Refusal, nearest};
 /// The refusal.
 pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
     let mut passed = scope.clone();
-    for conjunct in split_conjunction(predicate) {
+    for written in split_conjunction(predicate) {
+        let positive = without_not(written);
+        let conjunct = positive.as_ref();
         if let Some((column, wanted)) = equal_to_texts(conjunct)
             && let Some(listed) = listed_texts(column, scope)
             && !wanted.iter().any(|text| listed.contains(text))
         {
             return Err(refusal((conjunct, scope), column, &wanted, &listed));
         }
-        let refusal = between_values(conjunct, &passed).or_else(|| impossible(conjunct, &passed));
+        let refusal =
+            between_values(conjunct, &passed).or_else(|| impossible((conjunct, written), &passed));
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
@@ -59,11 +65,42 @@ pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
         let narrowed = passed.narrowed(conjunct);
         let emptied = |i: &usize| !range(&passed, *i).is_empty() && range(&narrowed, *i).is_empty();
         if let Some(column) = (0..passed.facts.len()).find(emptied) {
-            return Err(out_of_range(conjunct, column, &passed));
+            return Err(out_of_range(written, column, &passed));
         }
         passed = narrowed;
     }
     Ok(())
+}
+
+/// A comparison for the negation of one: both are true for the same rows. Any other condition as it
+/// is.
+fn without_not(condition: &Expr) -> Cow<'_, Expr> {
+    let Expr::Not(inner) = condition else { return Cow::Borrowed(condition) };
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = inner.as_ref() else {
+        return Cow::Borrowed(condition);
+    };
+    let compares = [Operator::Eq, Operator::Lt, Operator::LtEq, Operator::Gt, Operator::GtEq];
+    match op.negate().filter(|_| compares.contains(op) || *op == Operator::NotEq) {
+        Some(op) => Cow::Owned(Expr::BinaryExpr(BinaryExpr::new(left.clone(), op, right.clone()))),
+        None => Cow::Borrowed(condition),
+    }
+}
+
+/// The number that an expression without columns is: a literal, or one that is computed.
+fn number(expr: &Expr, scope: &Scope) -> Option<ScalarValue> {
+    if let Some(literal) = constant(expr) {
+        return Some(literal);
+    }
+    if !expr.column_refs().is_empty() {
+        return None;
+    }
+    let facts = exact(expr, scope).ok()?.facts;
+    let (Some(lo), Some(hi)) = facts.range.limits() else { return None };
+    if lo != hi || !lo.is_integer() {
+        return None;
+    }
+    let whole = ScalarValue::Int64(Some(lo.to_integer().to_i64()?));
+    whole.cast_to(&type_of(expr, &scope.schema).ok()?).ok().filter(|value| !value.is_null())
 }
 
 fn range(scope: &Scope, column: usize) -> Interval {
@@ -93,9 +130,9 @@ fn out_of_range(conjunct: &Expr, column: usize, passed: &Scope) -> Refusal {
 
 /// The refusal of a comparison of an expression with a constant beyond its range:
 /// `EXTRACT(YEAR FROM ts) = 2024`.
-fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
+fn impossible((conjunct, written): (&Expr, &Expr), scope: &Scope) -> Option<Refusal> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = conjunct else { return None };
-    let (computed, op, literal) = match (constant(left), constant(right)) {
+    let (computed, op, literal) = match (number(left, scope), number(right, scope)) {
         (None, Some(literal)) => (left.as_ref(), *op, literal),
         (Some(literal), None) => (right.as_ref(), op.swap()?, literal),
         (Some(_), Some(_)) | (None, None) => return None,
@@ -139,7 +176,7 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
         (None, None) => return None,
     };
     let message = format!("no row can pass this filter: where it is applied, {lies}");
-    Some(Refusal::new(Reason::BadValue, readable_over(conjunct, &scope.schema), message, write))
+    Some(Refusal::new(Reason::BadValue, readable_over(written, &scope.schema), message, write))
 }
 
 /// The refusal of an equality of a whole number or a decimal with numbers that all have more places
