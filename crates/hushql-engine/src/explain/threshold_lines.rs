@@ -5,7 +5,9 @@
 
 use serde_json::{Value, json};
 
-use crate::analysis::{Choice, Compares, ContributionBounds, Payer, PrivateAggregate, Sharing};
+use crate::analysis::{
+    Choice, Compares, ContributionBounds, Measure, Payer, PrivateAggregate, Sharing,
+};
 use crate::explain::number_text::{at_most, number};
 use crate::privacy::{Delta, decimal_text};
 use crate::release::exact_text::{exact, score_units, steps_text};
@@ -161,6 +163,20 @@ pub(super) fn share_text(
         part.unknown_partitions().is_some_and(|groups| groups.payer == Payer::Release(measure));
     let alone = hidden.is_some_and(|hidden| hidden.noise().is_some());
     if pays && alone { "(ε/2)" } else { "ε" }
+}
+
+/// The ε that a choice has where it also pays for the count of people that is compared with the
+/// threshold; `None` if it does not pay, or pays in ρ.
+pub(super) fn left_of_count_json(
+    part: &PrivateAggregate,
+    measure: &Measure,
+    hidden: &PartitionSelection,
+) -> Option<Value> {
+    let at = part.measures().iter().position(|other| other.column == measure.column)?;
+    let pays = part.unknown_partitions()?.payer == Payer::Release(at);
+    let whole = measure.clause.parameters.epsilon.as_ref().filter(|_| pays)?;
+    let counted = hidden.epsilon().filter(|_| hidden.noise().is_some())?;
+    Some(number(&exact(&(whole.value() - counted.value()))))
 }
 
 /// How the selections of groups that only the data contain share the cost. `share` is that of the
