@@ -146,6 +146,24 @@ async fn the_fullest_bucket_is_taken_where_none_stands_out() {
     assert!(expected > 15, "{expected} of 20");
 }
 
+/// The ± of a mean or spread is that of its group: nine times as many rows have a far smaller one.
+/// Next to no noise is left at this ε.
+#[tokio::test]
+async fn each_group_has_its_own_error() {
+    let (_engine, session) = numbers(1..=1_000).await;
+    let sql = "SELECT CASE WHEN id > 900 THEN 'few' ELSE 'many' END AS g, LAPLACE(eps=40) AVG(x) AS m, LAPLACE(eps=40) STDDEV_POP(x) AS d FROM t GROUP BY g ORDER BY g";
+    let answer = session.query(sql).await.unwrap();
+    for column in [1, 2] {
+        let errors: Vec<f64> = answer.errors(column).map(Option::unwrap).collect();
+        let [few, many] = errors.as_slice() else { panic!("{answer}") };
+        assert!(*few > 3.0 * many && *many > 0.0, "{answer}");
+    }
+    let means = answer.batches()[0].column(1).as_primitive::<Float64Type>().clone();
+    for (mean, exact) in means.values().iter().zip([950.5, 450.5]) {
+        assert!((mean - exact).abs() < 50.0, "{answer}");
+    }
+}
+
 /// In plain SQL the default is shared as without bounds to be found: of two shares, COUNT(*) has
 /// one, and SUM half of the other. Noise and ± are those of the share, and the answer costs the
 /// default.

@@ -92,6 +92,7 @@ pub(crate) fn accuracies_under_bounds(
 
 /// The public plan with error columns for some outputs. An output needs no column if it shows a
 /// number whose ± is the same on all rows, and if that number does not decide which rows come out.
+/// The ± of a mean depends on the rows of its group, so with one group alone all rows have one.
 pub(super) fn error_bars(
     analysis: &Analysis,
     selections: &[Option<PartitionSelection>],
@@ -100,9 +101,14 @@ pub(super) fn error_bars(
         None => true,
         Some(origin) => {
             let part = analysis.parts().get(origin.part);
-            part.and_then(|part| part.measures().get(origin.measure)).is_some_and(|measure| {
-                (measure.is_mean() || measure.moments().is_some() || measure.joint().is_some())
-                    && measure.clause.finding.is_none()
+            part.is_some_and(|part| {
+                part.measures().get(origin.measure).is_some_and(|measure| {
+                    let is_of_group = measure.is_mean()
+                        || measure.moments().is_some()
+                        || measure.joint().is_some();
+                    let is_alone = part.keys().all().len() == 1;
+                    is_of_group && (measure.clause.finding.is_none() || !is_alone)
+                })
             })
         }
     };
