@@ -21,7 +21,7 @@ fn main() -> Result<(), Error> {
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1, rows=2) SUM(price) FROM orders")?);
 
     // A refused query is explained as far as the analysis came. `order_id` has no declared range.
-    println!("{}\n", session.explain("SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders")?);
+    println!("{}\n", session.explain("SELECT LAPLACE(within=5) SUM(order_id) FROM orders")?);
 
     // For programs: the same as one JSON object, and the cost alone.
     let question = "SELECT ARGMAX EXPONENTIAL(eps=0.25) city FROM orders GROUP BY city";

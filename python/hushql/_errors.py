@@ -73,7 +73,7 @@ class Refused(Error):
 
     >>> import hushql as hq
     >>> try:
-    ...     hq.demo().analyst("lab").cost("SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders")
+    ...     hq.demo().analyst("lab").cost("SELECT LAPLACE(within=5) SUM(order_id) FROM orders")
     ... except hq.Refused as error:
     ...     print(error.code, "CLAMP" in error.hint)
     HQ007 True

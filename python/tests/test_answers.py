@@ -115,7 +115,7 @@ def test_a_statement_is_a_str(lab, text):
 
 def test_exceptions_tell_code_hint_position_and_budget(lab):
     with pytest.raises(hq.Refused) as refused:
-        lab.sql("SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders")
+        lab.sql("SELECT LAPLACE(within=5) SUM(order_id) FROM orders")
     assert refused.value.code == "HQ007" and "CLAMP" in refused.value.hint
     assert str(refused.value).startswith("HQ007 refused: ") and "write: CLAMP" in str(refused.value)
     with pytest.raises(hq.BudgetExhausted) as exhausted:

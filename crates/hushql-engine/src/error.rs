@@ -264,7 +264,7 @@ impl Error {
     /// ```
     /// # use hushql_engine as hushql;
     /// let session = hushql::Engine::demo()?.analyst("lab")?;
-    /// let refused = session.cost("SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders").unwrap_err();
+    /// let refused = session.cost("SELECT LAPLACE(within=5) SUM(order_id) FROM orders").unwrap_err();
     /// assert_eq!(refused.code(), Some("HQ007"));
     /// assert!(refused.hint().is_some_and(|hint| hint.contains("CLAMP")));
     ///
@@ -301,7 +301,7 @@ impl Error {
     /// ```
     /// # use hushql_engine as hushql;
     /// let session = hushql::Engine::demo()?.analyst("lab")?;
-    /// let refused = session.cost("SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders").unwrap_err();
+    /// let refused = session.cost("SELECT LAPLACE(within=5) SUM(order_id) FROM orders").unwrap_err();
     /// assert!(refused.hint().is_some_and(|hint| hint.contains("CLAMP")));
     /// # Ok::<(), hushql::Error>(())
     /// ```

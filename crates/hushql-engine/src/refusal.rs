@@ -255,7 +255,7 @@ impl Refusal {
     /// use hushql::{Engine, Error, Reason};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
+    /// let sql = "SELECT LAPLACE(within=5) SUM(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert_eq!(refusal.reason(), Reason::NoRange);
     /// # Ok::<(), Error>(())
@@ -271,7 +271,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
+    /// let sql = "SELECT LAPLACE(within=5) SUM(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert_eq!(refusal.code(), "HQ007");
     /// # Ok::<(), Error>(())
@@ -287,9 +287,9 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
+    /// let sql = "SELECT LAPLACE(within=5) SUM(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
-    /// assert_eq!(refusal.clause(), "max(order_id)");
+    /// assert_eq!(refusal.clause(), "sum(order_id)");
     /// # Ok::<(), Error>(())
     /// ```
     pub fn clause(&self) -> &str {
@@ -303,7 +303,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
+    /// let sql = "SELECT LAPLACE(within=5) SUM(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert!(refusal.message().contains("range"));
     /// # Ok::<(), Error>(())
@@ -319,7 +319,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
+    /// let sql = "SELECT LAPLACE(within=5) SUM(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// assert!(refusal.hint().contains("CLAMP"));
     /// # Ok::<(), Error>(())
@@ -365,7 +365,7 @@ impl Refusal {
     /// use hushql::{Engine, Error};
     ///
     /// let session = Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders";
+    /// let sql = "SELECT LAPLACE(within=5) SUM(order_id) FROM orders";
     /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
     /// println!("{}", refusal.derivation().join(" → "));
     /// # Ok::<(), Error>(())

@@ -118,7 +118,7 @@ fn refusals_leave_with_3_and_say_what_to_write() {
             ("SELECT COUNT(*) FROM people", 3, write),
             ("SELECT age FROM people WHERE id = 1", 3, write),
             ("SELECT LAPLACE(eps=1) COUNT(*) FROM other", 3, &["HQ002", "other", "write:"]),
-            ("SELECT EXPONENTIAL(eps=1) MAX(id) FROM people", 3, &["HQ007", "CLAMP"]),
+            ("SELECT LAPLACE(within=5) SUM(id) FROM people", 3, &["HQ007", "CLAMP"]),
             ("SELECT LAPLACE(eps=1) AVG(CLAMP(age, 9, 1)) FROM people", 3, &["HQ0"]),
             ("SELECT id, LAPLACE(eps=1) COUNT(*) FROM people GROUP BY id", 3, &["HQ008"]),
             ("ALTER TABLE people SET PUBLIC", 3, &["HQ003", "owner"]),

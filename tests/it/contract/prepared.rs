@@ -80,7 +80,7 @@ async fn refusals_come_when_a_query_is_prepared() {
     let lab = Engine::demo().unwrap().analyst("lab").unwrap();
     for (sql, code) in [
         ("SELECT age FROM adult", "HQ001"),
-        ("SELECT EXPONENTIAL(eps=1) MAX(order_id) FROM orders", "HQ007"),
+        ("SELECT LAPLACE(within=5) SUM(order_id) FROM orders", "HQ007"),
         ("SHOW TABLES", "HQ003"),
         ("DROP TABLE adult", "HQ003"),
     ] {

@@ -423,7 +423,7 @@ fn errors_have_their_codes() {
         assert_eq!(error_code(&said).as_deref(), Some(code), "{sql}: {said:?}");
         assert!(said.rows().is_empty());
     }
-    let said = lab.query("SELECT EXPONENTIAL(eps=1) MAX(id) FROM people");
+    let said = lab.query("SELECT LAPLACE(within=5) SUM(id) FROM people");
     assert_eq!(error_code(&said).as_deref(), Some("HQ007"));
     assert!(said.error_field(b'H').unwrap().contains("CLAMP"), "{said:?}");
     assert_eq!(served.study.spent().0, 0);

@@ -39,7 +39,7 @@ fn statements() -> Vec<String> {
         "EXPLAIN PRIVACY SELECT city FROM people WHERE city = 'HOSTILE'",
         "EXPLAIN PRIVACY FORMAT JSON SELECT city FROM people WHERE city = 'HOSTILE'",
         "SELECT city FROM people WHERE city = 'HOSTILE'",
-        "SELECT EXPONENTIAL(eps=1) MAX(id) AS \"HOSTILE\" FROM people WHERE city = 'HOSTILE'",
+        "SELECT LAPLACE(within=5) SUM(id) AS \"HOSTILE\" FROM people WHERE city = 'HOSTILE'",
         "SELECT x FROM \"HOSTILE\"",
         "SELECT x FROM \"HOSTILE\".\"HOSTILE\"",
         "SELECT \"HOSTILE\" FROM people",

@@ -164,6 +164,34 @@ async fn each_group_has_its_own_error() {
     }
 }
 
+/// Extremes find their bounds, too. At this ε, each looks for about the eighth value from its end,
+/// and is 40 ranks beside it with a probability below 10⁻⁷⁰.
+#[tokio::test]
+async fn extremes_find_their_bounds() {
+    let (engine, session) = numbers(1..=1_000).await;
+    let sql =
+        "SELECT EXPONENTIAL(eps=20) MAX(id) AS most, EXPONENTIAL(eps=20) MIN(x) AS least FROM t";
+    let answer = session.query(sql).await.unwrap();
+    let (most, least) = (number(&answer, 0), number(&answer, 1));
+    assert!((940.0..=1_000.0).contains(&most), "{answer}");
+    assert!((1.0..60.0).contains(&least), "{answer}");
+    let notes = answer.notes().join("\n");
+    for cut in ["max(id): values were cut to ± 1024", "min(x): values were cut to ± 1024"] {
+        assert!(notes.contains(cut), "{notes}");
+    }
+    assert_eq!(answer.receipt().unwrap().spent.to_string(), "ε = 40");
+    // Both of one argument share one histogram, and cost no more than two declared ones.
+    done(&engine, "ALTER PRIVACY BUDGET t SET PER QUERY (default=4)").await;
+    let explained = session.explain("SELECT MIN(x), MAX(x) FROM t").unwrap().to_string();
+    assert_eq!(explained.matches("bounds of ").count(), 1, "{explained}");
+    assert_eq!(session.cost("SELECT MIN(x), MAX(x) FROM t").unwrap().to_string(), "ε = 4");
+    // What is not known before its range is still refused, and so is what has no order.
+    for sql in ["SELECT LAPLACE(within=5) SUM(id) FROM t", "SELECT MAX(CAST(id AS VARCHAR)) FROM t"]
+    {
+        assert!(session.cost(sql).is_err(), "{sql}");
+    }
+}
+
 /// In plain SQL the default is shared as without bounds to be found: of two shares, COUNT(*) has
 /// one, and SUM half of the other. Noise and ± are those of the share, and the answer costs the
 /// default.

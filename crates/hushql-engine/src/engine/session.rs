@@ -76,8 +76,9 @@ pub(super) fn not_a_query() -> Refusal {
 }
 
 impl Session {
-    /// The same session, which finds the bounds of sums, means, variances and quantiles that have
-    /// none, or refuses these with HQ007. Sessions find bounds unless this says otherwise.
+    /// The same session, which finds the bounds of sums, means, variances, quantiles and extremes
+    /// that have none, or refuses these with HQ007. Sessions find bounds unless this says
+    /// otherwise.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,4 +1,4 @@
-//! Bounds that are found: the range of a sum, a mean, a variance or a quantile that has none.
+//! Bounds that are found: the range of a sum, mean, variance, quantile or extreme that has none.
 //!
 //! In: a query in which an aggregate has no range: in plain SQL, under GoogleSQL's OPTIONS or
 //! behind a mechanism. Out: the same query with the aggregate's cost split in two. One half

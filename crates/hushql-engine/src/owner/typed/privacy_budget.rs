@@ -380,8 +380,8 @@ impl PrivacyBudget {
         Self { min_units_beta: Some(beta), ..self }
     }
 
-    /// No query finds bounds: a sum, mean, variance or quantile without a declared or written range
-    /// is refused with HQ007, whoever asks: `PER QUERY (bounds=declared)`.
+    /// No query finds bounds: a sum, mean, variance, quantile or extreme without a declared or
+    /// written range is refused with HQ007, whoever asks: `PER QUERY (bounds=declared)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
