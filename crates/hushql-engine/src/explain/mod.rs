@@ -35,8 +35,7 @@ use noise::{asked_text, euclidean, noise_text, norm_text};
 use presence_lines::{mechanism_text, presence_line};
 use selection_lines::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
 use threshold_lines::{
-    default_json, default_line, keys_text, left_of_count_json, share_text, threshold_json,
-    threshold_lines,
+    default_json, default_line, keys_text, share_text, threshold_json, threshold_lines,
 };
 use tighter::{of_the_data, tighter_lines};
 
@@ -535,11 +534,8 @@ fn release_json(
     }
     match &measure.release_kind {
         ReleaseKind::Choice(choice) => {
-            for (name, value) in choice_json(measure, choice, mechanized) {
+            for (name, value) in choice_json(measure, choice, mechanized, (part, hidden)) {
                 set(name, value);
-            }
-            if let Some(rest) = hidden.and_then(|of| left_of_count_json(part, measure, of)) {
-                set("epsilon_of_choice", rest);
             }
         }
         ReleaseKind::Number(sensitivity) => {

@@ -13,10 +13,11 @@ use crate::analysis::{
 };
 use crate::dialect::{MechanismName, Operand, PriorClause};
 use crate::explain::number_text::{at_most, equal_to, exact_rate, number};
-use crate::explain::threshold_lines::in_unknown_groups;
+use crate::explain::threshold_lines::{in_unknown_groups, left_of_count_json};
 use crate::grid::Grid;
 use crate::mechanism::{NoisyKeys, ScoreNoise, UnknownRule};
 use crate::privacy::{Rational, decimal_text};
+use crate::release::PartitionSelection;
 use crate::release::exact_text::{exact, grid_text, score_units};
 use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 use crate::release::record::{calibrated_text, chosen_by, clause, l1_text, monotonic};
@@ -535,6 +536,7 @@ pub(super) fn choice_json(
     measure: &Measure,
     choice: &Choice,
     mechanized: &Mechanized,
+    (part, hidden): (&PrivateAggregate, Option<&PartitionSelection>),
 ) -> Vec<(&'static str, Value)> {
     let mut fields = vec![
         ("score", json!(score_text(measure, choice))),
@@ -551,6 +553,8 @@ pub(super) fn choice_json(
     }
     fields.extend(chosen_by(measure, choice).map(|s| ("selector", json!(s.to_string()))));
     fields.extend(choice.candidates().map(|n| ("candidates", json!(n))));
+    let left = hidden.and_then(|hidden| left_of_count_json(part, measure, hidden));
+    fields.extend(left.map(|epsilon| ("epsilon_of_choice", epsilon)));
     fields.extend(mechanized.rank.map(|r| ("rank", json!(r))));
     let exponent = |e: &Rational| ("exponent", json!(approximate(&(e / &choice.unit))));
     match &mechanized.mechanism {
