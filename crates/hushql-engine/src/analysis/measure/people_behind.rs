@@ -25,8 +25,9 @@ use crate::analysis::call::Call;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::catalog::{Catalog, FloorOf};
+use crate::dialect::aggregate::argument_of;
 use crate::dialect::{
-    AggregateCall, AggregateName, MechanismName, Operand, Parameters, ReleaseClause,
+    AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
 };
 use crate::grid::Grid;
 use crate::privacy::{Epsilon, Rho};
@@ -205,7 +206,9 @@ fn is_of_all_people(measure: &Measure) -> bool {
 
 /// Refuses what no count of people holds back. Only what is listed passes.
 fn admit(floor: &FloorOf, measure: &Measure) -> Result<(), Refusal> {
-    let text = measure.clause.text.as_str();
+    let text = measure.clause.text.strip_prefix("bounds of ").unwrap_or(&measure.clause.text);
+    let text = text.split_once(", found at ").map_or(text, |(written, _)| written);
+    let text = Finding::as_written(text);
     let Parameters { within, complete_above, total_rows, rows_auto, .. } =
         &measure.clause.parameters;
     let refuse = |reason: Reason, what: &str, write: String| {
@@ -215,10 +218,11 @@ fn admit(floor: &FloorOf, measure: &Measure) -> Result<(), Refusal> {
         return Err(choice(floor, text));
     }
     if measure.clause.finding.is_some() {
+        let x = argument_of(text);
         return refuse(
             Reason::NoRange,
             "a bound that is found shows where few people are",
-            "CLAMP(x, lo, hi) in place of x, or declare its domain: ALTER TABLE t ALTER COLUMN x SET PRIVACY DOMAIN BETWEEN (lo, hi)".to_owned(),
+            format!("CLAMP({x}, lo, hi) in place of {x}, or declare the domains of its columns"),
         );
     }
     if *rows_auto || total_rows.is_some() || measure.ladder.is_some() {
