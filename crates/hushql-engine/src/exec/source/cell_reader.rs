@@ -51,6 +51,11 @@ pub(super) struct CellFormat {
 }
 
 impl CellFormat {
+    /// Whether numbers have a decimal comma.
+    pub(super) fn has_decimal_comma(&self) -> bool {
+        self.decimal_comma
+    }
+
     /// The format that the options of a table say.
     ///
     /// # Errors

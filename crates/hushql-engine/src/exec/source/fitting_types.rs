@@ -63,6 +63,8 @@ struct Fitting {
     types: Vec<DataType>,
     /// The word for a missing value that all of them are.
     missing: Option<&'static str>,
+    /// True if the options of the table name a decimal comma.
+    has_comma: bool,
 }
 
 impl CellCounts {
@@ -121,6 +123,7 @@ impl CellCounts {
         let fitting = self.fitting.get_or_insert_with(|| Fitting {
             types: wider(data_type),
             missing: MISSING.into_iter().find(|word| *word == text.trim_ascii()),
+            has_comma: format.has_decimal_comma(),
         });
         fitting.missing = fitting.missing.filter(|word| *word == text.trim_ascii());
         fitting.types.retain(|to| reads(text, to, format));
@@ -151,7 +154,9 @@ impl CellCounts {
     /// What the owner writes so that the cells are read; empty for a file that is not text. JSON
     /// files have no options for cells.
     pub(super) fn advice(&self, data_type: &DataType, is_json: bool) -> String {
-        let Some(Fitting { types, missing }) = &self.fitting else { return String::new() };
+        let Some(Fitting { types, missing, has_comma }) = &self.fitting else {
+            return String::new();
+        };
         if let Some(word) = missing.as_ref().filter(|_| !is_json) {
             return format!(": OPTIONS ('{NULL_VALUE}' '{word}') reads them as missing values");
         }
@@ -163,7 +168,7 @@ impl CellCounts {
             DataType::Date32 | DataType::Timestamp(..) => {
                 format!(", or OPTIONS ('{DATE_FORMAT}' …)")
             }
-            number if number.is_numeric() => {
+            number if number.is_numeric() && !has_comma => {
                 format!(", or OPTIONS ('{NULL_VALUE}' …) or ('{DECIMAL}' ',')")
             }
             _ => format!(", or OPTIONS ('{NULL_VALUE}' …)"),
@@ -229,6 +234,8 @@ fn reads(cell: &str, to: &DataType, format: &CellFormat) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use arrow::datatypes::TimeUnit;
 
     use super::*;
@@ -241,6 +248,22 @@ mod tests {
         }
         assert_eq!(counts.unfit, cells.len() as u64);
         counts.advice(data_type, false)
+    }
+
+    /// An option that the table has is not proposed.
+    #[test]
+    fn a_decimal_comma_is_proposed_once() {
+        let options = BTreeMap::from([(DECIMAL.to_owned(), ",".to_owned())]);
+        for (format, proposes) in
+            [(CellFormat::default(), true), (CellFormat::of_options(&options).unwrap(), false)]
+        {
+            let mut counts = CellCounts::default();
+            counts.unfit(1, "line", "A7");
+            counts.narrow(&DataType::Float64, &format, "A7");
+            let found = counts.advice(&DataType::Float64, false);
+            assert_eq!(found.contains("decimal"), proposes, "{found}");
+            assert!(found.contains("null_value"), "{found}");
+        }
     }
 
     #[test]
