@@ -31,7 +31,7 @@ const MOST: usize = 16;
 ///
 /// # Errors
 /// The refusal of a PIVOT that does not say which column makes columns, or what rows are for.
-pub(crate) fn pivot_query(text: &str, size: &Size) -> Result<Option<String>, Refusal> {
+pub fn pivot_query(text: &str, size: &Size) -> Result<Option<String>, Refusal> {
     // Nearly no text has one.
     if size.check_bytes(text.len()).is_err() || !text.to_ascii_uppercase().contains("PIVOT") {
         return Ok(None);

@@ -23,7 +23,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use hushql::Engine;
 use hushql_engine::analysis::analyze;
 use hushql_engine::bind::{Sources, bind};
-use hushql_engine::dialect::{Statement, parse};
+use hushql_engine::dialect::{Size, Statement, parse, pivot_query};
 use hushql_engine::exec::{PlannedTables, PrivateTable, prepare, session_state};
 use hushql_engine::release::choose;
 use hushql_vault::catalog::Catalog;
@@ -97,10 +97,14 @@ impl Verifier {
     /// What is wrong with the plans of a statement that an analyst paid for; false where these
     /// tables do not suffice to plan it, or it reads none.
     pub async fn look(&self, sql: &str) -> Result<bool, String> {
-        let query = match parse(sql) {
+        let pivot = pivot_query(sql, &Size::default());
+        let pivot = pivot.map_err(|_| "what was paid for is no query".to_owned())?;
+        let query = match parse(pivot.as_deref().unwrap_or(sql)) {
             Ok(Statement::Query(query)) => query,
             // Its one plan yields codes, and is looked at where they are counted.
             Ok(Statement::CreateSyntheticTable(_)) => return Ok(false),
+            // The columns that it leaves out are those of a declared list.
+            Err(_) if pivot.is_some() => return Ok(false),
             Ok(_) | Err(_) => return Err("what was paid for is no query".to_owned()),
         };
         // A range is looked for as if none were declared; the ledger is a table of the engine's
