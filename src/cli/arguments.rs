@@ -15,6 +15,7 @@ use clap_complete::Shell;
 use hushql::ReportForm;
 
 use super::print::Format;
+use super::privacy_audit::AuditArguments;
 #[cfg(feature = "mcp")]
 use super::serving_arguments::OfAgents;
 #[cfg(feature = "serve")]
@@ -42,6 +43,7 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
     hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER] [--mcp ADDRESS]\n       \
     hushql mcp VAULT --analyst NAME [--per-call EPSILON] [--session EPSILON]\n       \
     hushql token VAULT ROLE [--days N]\n       \
+    hushql audit --query SQL --declare FILE --table NAME=FILE --neighbour NAME=FILE [--runs N]\n       \
     hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]\n       \
     hushql completions SHELL\n       \
     hushql man\n       \
@@ -241,6 +243,12 @@ enum Command {
         #[command(flatten)]
         stage: Stage,
     },
+    /// Bound from below the ε that a query shows of one person, by its answers on two databases,
+    /// against what is charged
+    Audit {
+        #[command(flatten)]
+        audited: Box<AuditArguments>,
+    },
     /// Print completions for a shell, to store where the shell looks for them
     Completions {
         /// The shell
@@ -360,6 +368,8 @@ pub(super) enum ProgramTask {
     Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
     Suites { files: Vec<PathBuf>, stage: Stage },
+    /// Audits a query.
+    Audit(Box<AuditArguments>),
     /// Prints the completions for a shell.
     Completions { shell: Shell },
     /// Prints the manual page.
@@ -422,7 +432,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `apply`, `reload`, `report`, `upgrade`, `serve`, `console`, `mcp`, `token`, `slt`, `completions` or `man`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `apply`, `reload`, `report`, `upgrade`, `serve`, `console`, `mcp`, `token`, `slt`, `audit`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -517,6 +527,7 @@ impl Command {
                 ProgramTask::Token { vault, anchor: held, role, days }
             }
             Self::Slt { files, stage } => ProgramTask::Suites { files, stage },
+            Self::Audit { audited } => ProgramTask::Audit(audited),
             Self::Completions { shell } => ProgramTask::Completions { shell },
             Self::Man => ProgramTask::Man,
             Self::Demo { ask } => {

@@ -37,6 +37,7 @@ mod parts;
 mod paths;
 mod plain;
 mod print;
+mod privacy_audit;
 mod progress;
 mod prompt;
 mod repl;
@@ -228,6 +229,7 @@ async fn perform(
         }
         ProgramTask::Completions { shell } => printer.raw(&manual::completions(shell)),
         ProgramTask::Man => printer.raw(&manual::page()?),
+        ProgramTask::Audit(audited) => privacy_audit::run(&audited, resources, printer).await,
         ProgramTask::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         #[cfg(feature = "serve")]
         ProgramTask::Serve { vault, anchor, options } => {

@@ -32,6 +32,7 @@ pub(crate) mod prepared;
 pub(crate) mod presence;
 pub(crate) mod privacy_statements;
 pub(crate) mod program;
+pub(crate) mod query_audits;
 pub(crate) mod questions;
 pub(crate) mod readme;
 pub(crate) mod redirected;

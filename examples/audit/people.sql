@@ -1,0 +1,7 @@
+-- The declarations of `people`, whoever is in it: one row a person.
+CREATE EXTERNAL TABLE people (id BIGINT, k VARCHAR, word VARCHAR, n BIGINT, v BIGINT)
+  STORED AS CSV LOCATION 'one.csv';
+ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE;
+ALTER TABLE people ALTER COLUMN k SET PRIVACY DOMAIN IN ('a', 'b', 'c');
+ALTER TABLE people ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 9);
+ALTER TABLE people ALTER COLUMN v SET PRIVACY DOMAIN BETWEEN (0, 99);
