@@ -75,7 +75,7 @@ class Accuracy:
     """The accuracy of one released column. It covers only the noise, not values that bounds and clamps cut off.
 
     `kind` is `within` (± `value`), `drawn` (the same, for numbers that decide whether their row is shown), `winner` (the score
-    is within `value` of the best), `own_rows`, `rank` (in rows), `average` (the mean distance from the best) or `truthful`
+    is within `value` of the best), `own_rows`, `rank` (in rows), `block_rank` (in values of blocks), `average` (the mean distance from the best) or `truthful`
     (`value` is a probability). `confidence` is 0.95, or 1 for an average or a probability.
     """
 

@@ -171,13 +171,15 @@ fn margin(answer: &Answer, column: usize, name: &str) -> Option<Margin> {
 }
 
 fn winners(answer: &Answer) -> Vec<String> {
-    let winner = |kind| matches!(kind, AccuracyKind::Winner | AccuracyKind::Rank);
+    let winner =
+        |kind| matches!(kind, AccuracyKind::Winner | AccuracyKind::Rank | AccuracyKind::BlockRank);
     let average = |kind| matches!(kind, AccuracyKind::Average);
     let all = answer.accuracy();
     let line = |worst: &hushql::Accuracy| {
         let mean = all.iter().find(|a| a.column == worst.column && average(a.kind));
         let of = match worst.kind {
             AccuracyKind::Rank => "rows of the rank asked for",
+            AccuracyKind::BlockRank => "values of blocks of the middle",
             _ => "of the best",
         };
         winner_line(&worst.column, of, worst.value, worst.confidence, mean.map(|a| a.value))

@@ -124,6 +124,9 @@ fn told(accuracy: &Accuracy) -> Option<String> {
             format!("no other is better by more than {value} of its own rows ({percent} %)")
         }
         AccuracyKind::Rank => format!("within {value} rows of the rank asked for ({percent} %)"),
+        AccuracyKind::BlockRank => {
+            format!("within {value} values of blocks of the middle ({percent} %)")
+        }
         AccuracyKind::Truthful => format!("truthful with {} %", rounded(accuracy.value * 100.0)),
         _ => return None,
     })

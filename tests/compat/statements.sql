@@ -186,6 +186,8 @@ SELECT AVG(age) FROM adult;
 SELECT MIN(age), MAX(age) FROM adult;
 -- MEDIAN | HushQL
 SELECT MEDIAN(age) FROM adult;
+-- Any query of one value, by blocks of people | HushQL
+SELECT SAMPLE_AND_AGGREGATE(eps=1, blocks=64) MEDIAN(CLAMP(x, -1, 1)) FROM (SELECT CORR(price, qty) AS x FROM orders) AS t;
 -- PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x) | PostgreSQL
 SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM adult;
 -- PERCENTILE_CONT(x, f) | GoogleSQL

@@ -32,7 +32,7 @@ mod found_bounds;
 mod moment_notes;
 mod receipt;
 
-use accuracy::is_chosen;
+use accuracy::{is_chosen, rank_kind};
 use consistent_notes::consistent_notes;
 use drowned::{NumberColumn, Remedy, remedies};
 use floor_notes::floor_notes;
@@ -575,7 +575,7 @@ fn accuracy(release: &Release, output: usize, drawn: &Drawn) -> Vec<Accuracy> {
         }
         _ if chosen => Vec::new(),
         Predicted::Rank { worst, average } => vec![
-            one(AccuracyKind::Rank, worst, CONFIDENCE),
+            one(rank_kind(release, &origin), worst, CONFIDENCE),
             one(AccuracyKind::Average, average, 1.0),
         ],
         Predicted::Winner { worst, average } => vec![

@@ -188,7 +188,7 @@ fn unit_of(kind: AccuracyKind) -> Option<&'static str> {
         AccuracyKind::Within | AccuracyKind::Drawn => Some("off by at most"),
         AccuracyKind::Winner => Some("below the best score by at most"),
         AccuracyKind::OwnRows => Some("below the best by at most so many of its own rows"),
-        AccuracyKind::Rank => Some("off by at most so many ranks"),
+        AccuracyKind::Rank | AccuracyKind::BlockRank => Some("off by at most so many ranks"),
         _ => None,
     }
 }

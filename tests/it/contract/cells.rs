@@ -135,6 +135,7 @@ async fn a_statement_is_charged_to_the_cells_that_it_shows() {
         format!("{count} customers WHERE region IN ('Oslo', 'Rome', 'Pisa')"),
         "SELECT LAPLACE(eps=1) COUNT(*) FILTER (WHERE region = 'Oslo') AS n FROM customers".to_owned(),
         "SELECT region, LAPLACE(eps=1) COUNT(*) AS n FROM customers GROUP BY region".to_owned(),
+        "SELECT SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(n, 0, 9)) AS n FROM (SELECT COUNT(*) AS n FROM customers WHERE region = 'Oslo') AS t".to_owned(),
         "SELECT ARGMAX EXPONENTIAL(eps=1) region FROM customers GROUP BY region".to_owned(),
         "SELECT ARGMAX EXPONENTIAL(eps=1) region FROM customers GROUP BY region KEYS ('Oslo', 'Rome')".to_owned(),
         "SELECT oid, LAPLACE(eps=1, delta=1e-6) COUNT(*) AS n FROM orders o JOIN customers c ON o.customer = c.id WHERE c.region = 'Oslo' GROUP BY oid".to_owned(),

@@ -32,7 +32,7 @@ mod sample;
 mod world;
 
 use crate::seed::turn;
-use cases::{EPSILONS, chosen, grouped, numbers, of_several_rows, others};
+use cases::{EPSILONS, blocks, chosen, grouped, numbers, of_several_rows, others};
 use sample::{ALPHA, Chosen, MOST_BOUNDS, Sample, Seen, audit, best_event, proved};
 use world::{Case, EXTREME, Shown};
 
@@ -164,6 +164,7 @@ audits! {
     noisy_max, noisy_max_at_length: |eps| chosen("NOISY_MAX", eps);
     responses_and_unknown_candidates, responses_and_unknown_candidates_at_length: others;
     hidden_groups, hidden_groups_at_length: grouped;
+    values_of_blocks, values_of_blocks_at_length: blocks;
 }
 
 /// How many whole statements on each database.
@@ -315,6 +316,7 @@ async fn are_caught(enough: usize) {
         ("PERMUTE_AND_FLIP", chosen("PERMUTE_AND_FLIP", "2")),
         ("NOISY_MAX", chosen("NOISY_MAX", "2")),
         ("RANDOMIZED_RESPONSE", others("2")),
+        ("SAMPLE_AND_AGGREGATE", blocks("2")),
     ] {
         let (mut caught, mut all) = (Vec::new(), 0);
         for case in cases.into_iter().filter(|case| case.sql.contains(mechanism)).take(6) {

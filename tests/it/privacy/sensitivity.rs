@@ -39,6 +39,7 @@ use crate::privacy::relations::{Kind, Value, column, hostile};
 use crate::privacy::swap::{Swap, looked_up};
 use crate::seed::seed;
 
+mod blocks;
 mod floors;
 mod groups;
 mod histogram;
@@ -849,6 +850,9 @@ async fn the_order_of_rows_changes_nothing() {
                 "SELECT id, {key} AS v, LAST_VALUE({key}) OVER (PARTITION BY id ORDER BY a ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS w FROM t"
             ),
             format!("SELECT id, MEDIAN({key}) AS v, MEDIAN({key}) AS w FROM t GROUP BY id"),
+            format!(
+                "SELECT id, CORR(CLAMP({key}, -3, 5), x) AS v, QUANTILE(CAST({key} AS DOUBLE), 0.3) AS w FROM t GROUP BY id"
+            ),
             format!(
                 "SELECT id, STDDEV(CLAMP({key}, -3, 5)) AS v, VAR_POP(CLAMP({key}, -3, 5)) AS w FROM t GROUP BY id"
             ),

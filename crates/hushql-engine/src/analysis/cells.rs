@@ -62,6 +62,8 @@ const NOT_SHOWN: &str = "nothing shows that all rows it reads are of some of the
 const EVERY: &str = "it reads every one of them";
 /// The query shows no months.
 const NO_MONTHS: &str = "nothing shows which months it reads: write WHERE {column} >= DATE '2026-03-01' AND {column} < DATE '2026-04-01', next to the other conditions";
+/// A row of a block depends on all people of the block.
+const BLOCKS: &str = "the value of a block depends on people of every cell";
 /// Whether a group is shown depends on how many units are in it.
 const HIDDEN: &str = "groups of few people are hidden";
 
@@ -78,6 +80,9 @@ impl PrivateAggregate {
         let not_shown = if cells.are_months { NO_MONTHS } else { NOT_SHOWN };
         if self.unknown_partitions().is_some() {
             return all(HIDDEN);
+        }
+        if self.subject().blocks().is_some() {
+            return all(BLOCKS);
         }
         let Ok(data_type) = DataType::from_str(cells.data_type) else { return all(not_shown) };
         let reader = CellReader { cells, data_type, catalog };

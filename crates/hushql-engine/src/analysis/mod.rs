@@ -73,7 +73,8 @@ pub use hierarchies::Hierarchy;
 pub use keys::public_keys::Keys;
 pub use keys::{KeySpace, MOST_KEYS};
 pub use measure::choice::{
-    CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
+    CandidateAxis, CandidateSource, Choice, LineScore, MissingBlocks, Prices, Prior, Sharing,
+    Sizes, SizesOfRows,
 };
 pub use measure::ladder_rungs::Ladder;
 pub use measure::neighbours::{Replaced, RowChange};

@@ -32,12 +32,13 @@ use crate::analysis::call::input_columns::{
     Group, InputColumns, KeyRequest, key_heading, key_text,
 };
 use crate::analysis::call::read_calls::{distinct_values, releases};
-use crate::analysis::call::unit_counts::filter_units;
+use crate::analysis::call::unit_counts::{filter_units, padded_unit};
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::date_arithmetic::{is_difference, is_span};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::readable;
+use crate::analysis::measure::block_values::{blocks_of, combine, one_of_each_block, or_by_blocks};
 use crate::analysis::measure::contribution_bounds::{limits, number};
 use crate::analysis::measure::grid::no_range;
 use crate::analysis::measure::joint::read_joint;
@@ -252,13 +253,15 @@ pub(crate) fn cut(
     if sets.is_some() && aggregate.group_expr.is_empty() {
         calls.iter_mut().for_each(Call::without_threshold);
     }
+    let blocks = blocks_of(&calls)?;
     if let Some(selector) = plain {
         steps.push(format!("plain SQL that shows keys only, planned as {selector}"));
     }
     let (flow, valued) = {
         let plan = LogicalPlan::Aggregate(aggregate.clone());
-        let mut walk = Walk::new(sources.catalog, sources.tables, steps, &plan);
-        let flow = walk.below(aggregate)?;
+        let walk = Walk::new(sources.catalog, sources.tables, steps, &plan);
+        let mut walk = walk.in_blocks_of(blocks);
+        let flow = walk.below(aggregate).map_err(|e| or_by_blocks(e, blocks))?;
         let (flow, valued) = walk.valued_aggregate(flow, aggregate)?;
         (walk.resolved(flow)?, valued)
     };
@@ -267,6 +270,7 @@ pub(crate) fn cut(
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
+    one_of_each_block(aggregate, &flow, sources.catalog)?;
     let replacement = Replacement::of(aggregate, &flow, sources.catalog)?;
     let (keyed, default_delta) = match Keyed::of(&calls, &valued, aggregate, &flow, sources) {
         Err(error) if lacks_delta(&error) => {
@@ -326,6 +330,7 @@ pub(crate) fn cut(
     }
     for (call, measure) in calls.iter().zip(&mut measures) {
         replacement.iter().try_for_each(|own| own.derive(call, measure, &flow))?;
+        combine(measure, blocks)?;
     }
     same_rows(&measures)?;
     let unknown_partitions = match keys.are_unknown() {
@@ -584,16 +589,4 @@ fn numeric(
         ladder,
         replaced: None,
     })
-}
-
-/// The argument of COUNT(DISTINCT …) if it is the unit, or the unit padded with NULL by an outer
-/// join. One unit then has at most one value.
-fn padded_unit<'a>(
-    call: &'a Call,
-    aggregate: &AggregateCall,
-    flow: &PrivateRelation,
-) -> Option<&'a Expr> {
-    let counts = aggregate.function == AggregateName::Count && aggregate.distinct;
-    let argument = call.params.args.first().filter(|_| counts)?;
-    flow.trace(argument)?.unit_or_null.then_some(argument)
 }

@@ -43,6 +43,8 @@ pub enum AccuracyKind {
     OwnRows,
     /// The value's rank is within this many rows of the best rank that a candidate has.
     Rank,
+    /// The value's rank is within this many values of blocks of the best rank that a candidate has.
+    BlockRank,
     /// On average the winner's score, or the value's rank, is within the value of the best.
     Average,
     /// The value is the probability that a response is the entry's own value.
@@ -57,6 +59,7 @@ impl fmt::Display for AccuracyKind {
             Self::Winner => "winner",
             Self::OwnRows => "own_rows",
             Self::Rank => "rank",
+            Self::BlockRank => "block_rank",
             Self::Average => "average",
             Self::Truthful => "truthful",
         })
@@ -71,6 +74,16 @@ pub(super) fn is_chosen(release: &Release, origin: &Origin) -> bool {
     let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
     let decides = origin.is_chosen_by || counter == Some(origin.measure);
     decides && !measure.is_some_and(Measure::is_exact)
+}
+
+/// What the ranks of a chosen value count.
+pub(super) fn rank_kind(release: &Release, origin: &Origin) -> AccuracyKind {
+    let part = release.analysis().parts().get(origin.part);
+    let choice = part.and_then(|part| part.measures().get(origin.measure)?.choice());
+    match choice.and_then(|choice| choice.missing) {
+        Some(_) => AccuracyKind::BlockRank,
+        None => AccuracyKind::Rank,
+    }
 }
 
 /// How accurate one released column is. It covers the noise alone. It does not cover what bounding
@@ -120,6 +133,12 @@ impl Accuracy {
             ),
             AccuracyKind::Rank => {
                 format!("within {} rows of the rank asked for with {percent} %", rounded(*value))
+            }
+            AccuracyKind::BlockRank => {
+                format!(
+                    "within {} values of blocks of the middle with {percent} %",
+                    rounded(*value)
+                )
             }
             AccuracyKind::Average => {
                 format!("within {} of the best on average", rounded(*value))

@@ -29,6 +29,8 @@ pub struct Parameters {
     pub rows_auto: bool,
     /// A unit counts with at most this many rows in all.
     pub total_rows: Option<u64>,
+    /// The number of blocks into which people are divided.
+    pub blocks: Option<u32>,
     /// `monotonic=false`: calibrate by twice the largest change of a score.
     pub monotonic: Option<bool>,
     /// The requested accuracy, in units of the answer, instead of a cost.
@@ -57,6 +59,7 @@ impl fmt::Display for Parameters {
         part("rows", self.rows.map(|n| n.to_string()));
         part("rows", self.rows_auto.then(|| "auto".to_owned()));
         part("total", self.total_rows.map(|n| n.to_string()));
+        part("blocks", self.blocks.map(|n| n.to_string()));
         part("monotonic", self.monotonic.map(|b| b.to_string()));
         part("within", self.within.as_ref().map(|within| decimal_text(within, 40)));
         part("complete_above", self.complete_above.map(|n| n.to_string()));

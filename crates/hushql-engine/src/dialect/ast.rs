@@ -216,13 +216,15 @@ pub enum MechanismName {
     Auto,
     /// Randomized response.
     RandomizedResponse,
+    /// Sample and aggregate: a choice of a value in the middle of those of blocks of people.
+    SampleAndAggregate,
     /// No mechanism is written: a bare aggregate under a PER QUERY default or under OPTIONS.
     Default,
 }
 
 impl MechanismName {
     /// The mechanisms by their SQL names.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("EXPONENTIAL", Self::Exponential),
         ("GENERALIZED_EXPONENTIAL", Self::GeneralizedExponential),
         ("PERMUTE_AND_FLIP", Self::PermuteAndFlip),
@@ -231,6 +233,7 @@ impl MechanismName {
         ("GAUSSIAN", Self::Gaussian),
         ("AUTO", Self::Auto),
         ("RANDOMIZED_RESPONSE", Self::RandomizedResponse),
+        ("SAMPLE_AND_AGGREGATE", Self::SampleAndAggregate),
     ];
 
     /// True if the mechanism chooses among candidates. The others add noise to numbers or randomize
@@ -241,6 +244,7 @@ impl MechanismName {
             | Self::GeneralizedExponential
             | Self::PermuteAndFlip
             | Self::NoisyMax
+            | Self::SampleAndAggregate
             | Self::Auto
             | Self::Default => true,
             Self::Laplace | Self::Gaussian | Self::RandomizedResponse => false,
@@ -260,6 +264,7 @@ impl MechanismName {
                 format!("ARGMAX {self}(eps=1) price IN (1, 2, 5) BY REVENUE(bid, price)")
             }
             Self::RandomizedResponse => format!("{self}(eps=1) status"),
+            Self::SampleAndAggregate => format!("{self}(eps=1, blocks=64) MEDIAN(x)"),
         }
     }
 

@@ -6,7 +6,7 @@
 //! (eps=1, rows=2)  →  Parameters { epsilon: Some(1), rows: Some(2), … }
 //! ```
 
-use num_traits::{One, Signed, Zero};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -72,6 +72,10 @@ fn checked(parser: &Parser, named: Vec<(String, Literal)>) -> Result<Parameters,
                 Some(within) => give(&mut parameters.within, within),
                 None => Some("must be a number of at least 0".to_owned()),
             },
+            "blocks" => match decimal(&value).and_then(|blocks| whole(&blocks)) {
+                Some(blocks) => give(&mut parameters.blocks, blocks),
+                None => Some("must be a whole number from 2 to 65536".to_owned()),
+            },
             "complete_above" => give_count(&mut parameters.complete_above, &value),
             "confidence" => match decimal(&value).filter(is_a_probability) {
                 Some(confidence) => give(&mut parameters.confidence, confidence),
@@ -103,13 +107,14 @@ fn is_auto(value: &Literal) -> bool {
 
 /// What is wrong with an unknown parameter, after its name.
 fn no_parameter(name: &str) -> String {
-    const KNOWN: [&str; 11] = [
+    const KNOWN: [&str; 12] = [
         "eps",
         "rho",
         "delta",
         "rows",
         "groups",
         "total",
+        "blocks",
         "monotonic",
         "within",
         "complete_above",
@@ -203,6 +208,13 @@ fn decimal(value: &Literal) -> Option<Rational> {
             .filter(|value| parse_decimal(&decimal_text(value, 40)).as_ref() == Some(value)),
         Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
     }
+}
+
+/// A number of blocks.
+fn whole(value: &Rational) -> Option<u32> {
+    const BLOCKS: std::ops::RangeInclusive<u32> = 2..=65_536;
+    let whole = value.is_integer().then(|| value.to_integer().to_u32()).flatten();
+    whole.filter(|blocks| BLOCKS.contains(blocks))
 }
 
 fn is_a_probability(value: &Rational) -> bool {

@@ -406,6 +406,9 @@ impl HushDialect {
             | MechanismName::NoisyMax => {
                 format!("ARGMAX before {mechanism}, or a choice after it, such as MEDIAN(x)")
             }
+            MechanismName::SampleAndAggregate => {
+                format!("MEDIAN(x) after {mechanism}, with x from the query of a block")
+            }
             MechanismName::Laplace
             | MechanismName::Gaussian
             | MechanismName::Auto

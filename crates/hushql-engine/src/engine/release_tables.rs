@@ -70,12 +70,13 @@ pub(super) struct StoredAccuracy {
     confidence: f64,
 }
 
-const KINDS: [AccuracyKind; 7] = [
+const KINDS: [AccuracyKind; 8] = [
     AccuracyKind::Within,
     AccuracyKind::Drawn,
     AccuracyKind::Winner,
     AccuracyKind::OwnRows,
     AccuracyKind::Rank,
+    AccuracyKind::BlockRank,
     AccuracyKind::Average,
     AccuracyKind::Truthful,
 ];

@@ -17,6 +17,10 @@ pub(super) fn bounds_lines(
     if part.subject().is_row() {
         return Vec::new();
     }
+    if part.subject().blocks().is_some() {
+        let cut = "values of blocks beyond their range: the error below does not count them";
+        return vec![("cuts", cut.to_owned())];
+    }
     let mut cuts = vec![match &measure.ladder {
         Some(_) => "what a unit has beyond the bound that is chosen",
         None if is_of_values(measure) && may_cut(part, measure) => {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::analysis::default_shares::is_bare;
 use crate::analysis::{
-    EndTold, EndWorth, Input, Measure, PrivateAggregate, ReleaseKind, UnitScope, approximate,
+    EndTold, EndWorth, Input, Measure, PrivateAggregate, ReleaseKind, approximate,
 };
 use crate::answer::charges_text;
 use crate::buckets::FALSE_ALARM;
@@ -33,11 +33,13 @@ use loosest::loosest;
 use mostly_noise_text::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
 use presence_lines::{mechanism_text, presence_line};
+use rank_text::{block_line, values_text};
 use selection_lines::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
 use threshold_lines::{
     default_json, default_line, keys_text, share_text, threshold_json, threshold_lines,
 };
 use tighter::{of_the_data, tighter_lines};
+use unit_text::unit_text;
 
 mod bounds;
 mod budget_lines;
@@ -51,6 +53,7 @@ mod mostly_noise_text;
 mod noise;
 pub(crate) mod number_text;
 mod presence_lines;
+mod rank_text;
 mod rule_lines;
 mod selection_lines;
 mod stored;
@@ -58,6 +61,7 @@ mod synthetic_lines;
 mod template_lines;
 mod threshold_lines;
 mod tighter;
+mod unit_text;
 
 pub(crate) use crate::release::record::threshold_ledger_texts;
 
@@ -251,31 +255,6 @@ fn derivation_tree(steps: &[String]) -> Value {
     })
 }
 
-fn unit_text(subject: &UnitScope) -> String {
-    let unit_domain = subject.unit_domain();
-    match subject.column() {
-        None => format!("row of {unit_domain} (add/remove one)"),
-        Some(column) if subject.public().is_some() => {
-            let known = subject.public().unwrap_or_default().join(", ");
-            format!(
-                "{column} of {unit_domain} (presence public: replace what one row says; {known} stay, one row each)"
-            )
-        }
-        Some(column) => {
-            let rows =
-                subject.max_rows().map_or("any number".to_owned(), |n| format!("at most {n}"));
-            match subject.month_of() {
-                None => {
-                    format!("{column} of {unit_domain} (add/remove one with all its rows, {rows})")
-                }
-                Some(date) => format!(
-                    "{column} of {unit_domain} in one month of {date} (add/remove one month of one {column} with all its rows, {rows})"
-                ),
-            }
-        }
-    }
-}
-
 /// The grouping set of a private aggregate, and its share of the cost that is written.
 fn set_line(part: &PrivateAggregate, mechanisms: &[Mechanized]) -> Option<(&'static str, String)> {
     let sets = part.sets()?;
@@ -318,6 +297,7 @@ fn release_lines(
                 lines.push(("keys", keys_text(part)));
             }
             lines.extend(presence_line(measure));
+            lines.extend(block_line(choice, mechanized.accuracy));
         }
         ReleaseKind::Number(_) => {
             lines.push(("release", measure.clause.text.clone()));
@@ -443,8 +423,9 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
         Predicted::Winner { worst, average } => winner_text(measure, worst, average),
         Predicted::WinnerBySize { rows, .. } => winner_by_size_text(measure, rows),
         Predicted::Rank { worst, average } => format!(
-            "with 95 %: the rank of the value is within {} rows of the best rank on the line, whatever the data; on average within {}",
+            "with 95 %: the rank of the value is within {} {} of the best rank on the line, whatever the data; on average within {}",
             rounded(worst),
+            values_text(measure),
             rounded(average)
         ),
         Predicted::Truthful(p) => {

@@ -13,6 +13,7 @@ use crate::analysis::{
 };
 use crate::dialect::{MechanismName, Operand, PriorClause};
 use crate::explain::number_text::{at_most, equal_to, exact_rate, number};
+use crate::explain::rank_text::rank_text;
 use crate::explain::threshold_lines::{in_unknown_groups, left_of_count_json};
 use crate::grid::Grid;
 use crate::mechanism::{NoisyKeys, ScoreNoise, UnknownRule};
@@ -154,6 +155,9 @@ fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
         (CandidateSource::Line { score: LineScore::Exactly, .. }, _) => {
             "1 for one's own value, 0 for the others"
         }
+        (_, None) if choice.missing.is_some() => {
+            "minus the distance from the middle rank, in values of blocks"
+        }
         (_, None) => "minus the distance from the wanted rank, in rows",
     }
 }
@@ -161,7 +165,11 @@ fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
 /// How far one row or one unit changes one score.
 fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
     if let CandidateSource::Line { score, .. } = &choice.source {
-        let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.per_partition) };
+        let (who, rows) = match choice.missing {
+            Some(_) => ("person", 1),
+            None if is_row => ("row", 1),
+            None => ("unit", measure.limits.per_partition),
+        };
         let most = score_units(choice, choice.largest);
         return match score {
             // A row can only lower the score of a tick, never raise it.
@@ -291,20 +299,6 @@ fn prior_name(measure: &Measure, choice: &Choice) -> String {
         (Prior::LogUniform | Prior::Weights(_), Some(prior)) => prior.to_string(),
         (Prior::LogUniform | Prior::Weights(_), None) => "weights".to_owned(),
     }
-}
-
-fn rank_text(choice: &Choice, mechanized: &Mechanized) -> Option<String> {
-    let r = mechanized.rank?;
-    let end = match &choice.source {
-        CandidateSource::Line { score: LineScore::Largest, .. } => "largest",
-        _ => "smallest",
-    };
-    Some(match r {
-        1 => format!("r = 1: the {end} value itself"),
-        _ => {
-            format!("r = {r}: the {end} value may be one person's, so the r-th {end} is looked for")
-        }
-    })
 }
 
 fn sharing_text(

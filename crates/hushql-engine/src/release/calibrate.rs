@@ -129,6 +129,7 @@ pub(crate) fn erring_less(
         | MechanismName::GeneralizedExponential
         | MechanismName::PermuteAndFlip
         | MechanismName::NoisyMax
+        | MechanismName::SampleAndAggregate
         | MechanismName::RandomizedResponse
         | MechanismName::Laplace
         | MechanismName::Gaussian => {
@@ -171,8 +172,11 @@ pub(crate) fn selection(
     let candidates = candidates.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
     let is_auto = matches!(name, MechanismName::Auto | MechanismName::Default);
     let name = match (name, rule) {
-        // Randomized response is the exponential mechanism on one entry.
-        (MechanismName::RandomizedResponse, _) => MechanismName::Exponential,
+        // Randomized response is the exponential mechanism on one entry. The values of blocks are
+        // combined by it.
+        (MechanismName::RandomizedResponse | MechanismName::SampleAndAggregate, _) => {
+            MechanismName::Exponential
+        }
         (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => {
             MechanismName::Exponential
         }

@@ -170,6 +170,7 @@ impl Accounts {
         match name {
             MechanismName::Exponential
             | MechanismName::GeneralizedExponential
+            | MechanismName::SampleAndAggregate
             | MechanismName::RandomizedResponse => Selecting::BoundedRange,
             MechanismName::Auto | MechanismName::Default => {
                 let only_exponential = matches!(choice.source, CandidateSource::Line { .. })

@@ -133,6 +133,7 @@ pub(super) fn number(
             | MechanismName::GeneralizedExponential
             | MechanismName::PermuteAndFlip
             | MechanismName::NoisyMax
+            | MechanismName::SampleAndAggregate
             | MechanismName::RandomizedResponse,
             _,
         ) => Err(chooses_no_number(measure, cost, None)),

@@ -15,7 +15,7 @@ pub(crate) fn sensitivity_text(measure: &Measure, units: u128) -> String {
 /// name.
 pub(crate) fn released_by(measure: &Measure, mechanized: &Mechanized) -> MechanismName {
     match measure.clause.mechanism {
-        MechanismName::RandomizedResponse => MechanismName::RandomizedResponse,
+        name @ (MechanismName::RandomizedResponse | MechanismName::SampleAndAggregate) => name,
         _ => mechanized.mechanism.name(),
     }
 }

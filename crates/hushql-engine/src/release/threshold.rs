@@ -281,6 +281,7 @@ impl Costs<'_> {
             | MechanismName::GeneralizedExponential
             | MechanismName::PermuteAndFlip
             | MechanismName::NoisyMax
+            | MechanismName::SampleAndAggregate
             | MechanismName::RandomizedResponse => Err(no_mechanism(&measure.clause.text)),
         }
     }

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{Expr, Operator, ScalarUDF};
 use serde::{Deserialize, Serialize};
 
 use super::axis::{AxisPlace, OnLine, on_line, place, snap};
+use super::block_of::block_of_function;
 use super::capped::{capped, is_capped};
 use super::cast::{cast_parts, opaque_cast};
 use super::checked::{checked, checked_abs, checked_to, not_negative, not_zero};
@@ -149,6 +150,7 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
         file_values_function(),
         struct_field_function(),
         month_unit_function(),
+        block_of_function(),
         date_diff_function(),
         moved_times_function(),
         magnitude_function(),

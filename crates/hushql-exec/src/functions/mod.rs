@@ -9,6 +9,7 @@
 //! NaN.
 
 mod axis;
+mod block_of;
 mod capped;
 mod cast;
 mod checked;
@@ -66,6 +67,7 @@ use datafusion::logical_expr::{
 use sha2::{Digest, Sha256};
 
 pub use axis::{AxisPlace, is_countable, place, snap};
+pub use block_of::block_of;
 pub use capped::capped;
 pub use cast::{cast_value, opaque_cast, rounds};
 pub use checked::{checked, checked_abs, not_negative, not_zero};

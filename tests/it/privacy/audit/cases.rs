@@ -202,6 +202,25 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
     cases
 }
 
+/// The value in the middle of those of two blocks: the person replaces the value of one of them.
+pub fn blocks(eps: &str) -> Vec<Case> {
+    let case = |inner: &str, person: Row| Case {
+        what: format!("SAMPLE_AND_AGGREGATE MEDIAN of {inner}"),
+        sql: format!(
+            "SELECT SAMPLE_AND_AGGREGATE(eps={eps}, blocks=2) MEDIAN(m) AS r FROM (SELECT {inner} AS m FROM people) AS q"
+        ),
+        unit: unique(),
+        // The person and the first other one are in one block, the second in the other.
+        base: [crowd(1, Row { id: 3, v: 0, ..EXTREME }), crowd(1, Row { id: 5, v: 75, ..EXTREME })]
+            .concat(),
+        person: vec![person],
+        delta: 0.0,
+        shown: Shown::Chosen,
+        variant: false,
+    };
+    vec![case("MAX(v)", EXTREME), case("CAST(CLAMP(SUM(v), 0, 99) AS BIGINT)", EXTREME).variant()]
+}
+
 /// Randomized response, and candidates that are not declared.
 pub fn others(eps: &str) -> Vec<Case> {
     let epsilon: f64 = eps.parse().unwrap();

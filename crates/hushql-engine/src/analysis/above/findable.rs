@@ -43,7 +43,8 @@ pub(super) fn is_eligible(clause: &ReleaseClause) -> bool {
         | MechanismName::GeneralizedExponential
         | MechanismName::PermuteAndFlip
         | MechanismName::NoisyMax => priced,
-        MechanismName::RandomizedResponse => false,
+        // The bounds that it finds would be those of rows, and not of the blocks' values.
+        MechanismName::RandomizedResponse | MechanismName::SampleAndAggregate => false,
     };
     let known = known_groups && by_cost && costs && clause.finding.is_none();
     (summed || ranked) && !bounded && !call.distinct && known

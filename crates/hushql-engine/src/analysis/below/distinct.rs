@@ -48,7 +48,8 @@ impl Walk<'_> {
         if let Some(refusal) = several_months(&flow.subject, "DISTINCT") {
             return Err(refusal.into());
         }
-        if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
+        let names_unit = flow.scope.facts.iter().any(|facts| facts.is_unit);
+        if self.blocks.is_none() && !names_unit {
             return Err(without_unit(input, flow.subject.column()).into());
         }
         let flow = self.resolved(flow)?;
@@ -73,7 +74,7 @@ impl Walk<'_> {
             .and_then(|rows| rows.project(results))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        self.step("Distinct rows of each unit");
+        self.step(format!("Distinct rows of each {}", self.whose()));
         let mut columns = flow.scope.schema.columns().into_iter().map(Expr::Column);
         let one = columns.all(|column| flow.is_alike(&column));
         let rows = if one { Some(1) } else { flow.subject.max_rows() };

@@ -70,6 +70,13 @@ impl FloatGrid {
         self.per_one
     }
 
+    /// The same grid. If sums may have many rows, its steps are counted in 38 digits: the steps of
+    /// a value stay within 2³⁹, so that 64 bits hold the sum of 2²⁴ values.
+    pub(super) fn for_many(self, many: bool) -> Self {
+        let steps = if many { DataType::Decimal128(38, 0) } else { self.steps };
+        Self { steps, ..self }
+    }
+
     /// The value in steps, rounded.
     pub(super) fn steps(&self, value: Expr) -> Expr {
         let value = double(value);

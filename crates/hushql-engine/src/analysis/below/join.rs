@@ -265,6 +265,7 @@ impl Walk<'_> {
         let name = if kind == JoinType::Inner { "Join" } else { "Left join" };
         let why = match basis {
             Basis::LeftLeads | Basis::RightLeads => "along the declared link",
+            Basis::Compared if self.blocks.is_some() => "rows of one block",
             Basis::Compared => "rows of one unit",
         };
         self.step(format!(
@@ -360,7 +361,9 @@ impl Walk<'_> {
                 ),
             );
         }
-        match self.basis(left, right, conditions) {
+        // The hidden columns of the blocks are compared.
+        let is_within = self.blocks.is_some();
+        match self.basis(left, right, conditions).or(is_within.then_some(Basis::Compared)) {
             Some(basis) => Ok(basis),
             None => refused(
                 format!(

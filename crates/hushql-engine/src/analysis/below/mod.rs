@@ -21,6 +21,7 @@ use crate::dialect::marked;
 use relation::{PrivateRelation, has_subquery, scanned, told};
 use walk::Walk;
 
+mod blocks;
 pub(crate) mod column_origin;
 pub(crate) mod contradiction;
 mod correlation;
@@ -48,6 +49,8 @@ pub(crate) mod subquery_semantics;
 mod subquery_values;
 pub(crate) mod union;
 pub(crate) mod unit;
+mod unit_aggregates;
+mod unit_statistics;
 pub(crate) mod walk;
 pub(crate) mod window;
 
@@ -60,6 +63,9 @@ impl Walk<'_> {
     /// # Errors
     /// As [`Self::rows`].
     pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, NotAnalyzed> {
+        if self.blocks.is_some() {
+            return self.rows(&aggregate.input);
+        }
         match self.preserving(aggregate)? {
             Some(relation) => Ok(relation),
             None => self.rows(&aggregate.input),
@@ -89,7 +95,10 @@ impl Walk<'_> {
 
     fn node(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         match plan {
-            LogicalPlan::TableScan(scan) => self.scan(scan, plan),
+            LogicalPlan::TableScan(scan) => {
+                let rows = self.scan(scan, plan)?;
+                self.in_blocks(rows)
+            }
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
                 if stands_on_join(input) {
                     return self.joined(plan);
@@ -114,6 +123,11 @@ impl Walk<'_> {
             LogicalPlan::Distinct(Distinct::On(_)) => {
                 Err(operator("DISTINCT ON", "MIN or MAX with GROUP BY the unit").into())
             }
+            LogicalPlan::Sort(_) | LogicalPlan::Limit(_) if self.blocks.is_some() => Err(operator(
+                "ORDER BY with LIMIT",
+                "WHERE r <= 3 around a subquery with ROW_NUMBER() OVER (ORDER BY x) AS r",
+            )
+            .into()),
             LogicalPlan::Sort(_) => {
                 let refusal = operator(
                     "ORDER BY",

@@ -185,7 +185,11 @@ impl Walk<'_> {
         let (pair, basis) = self.paired(flow, other, basis, JoinType::LeftMark)?;
         let tables = pair.right.subject.tables();
         let subject = pair.left.subject.clone().with_tables(tables);
-        self.step(format!("Mark rows with a match in {} [{}]", tables.join(", "), because(basis)));
+        self.step(format!(
+            "Mark rows with a match in {} [{}]",
+            tables.join(", "),
+            because(basis, self.whose())
+        ));
         let flow = marked(pair, JoinType::LeftMark, &conditions, mark)?;
         Ok((PrivateRelation { subject, ..flow }, exact))
     }
@@ -236,7 +240,7 @@ impl Walk<'_> {
         let (pair, basis) = self.paired(flow, other, basis, keep)?;
         let subject = pair.left.subject.clone().with_tables(pair.right.subject.tables());
         let tables = pair.right.subject.tables().join(", ");
-        self.step(format!("{text} a match in {tables} [{}]", because(basis)));
+        self.step(format!("{text} a match in {tables} [{}]", because(basis, self.whose())));
         let flow = combined(pair, keep, &conditions)?;
         Ok(PrivateRelation { subject, ..flow })
     }
@@ -419,10 +423,10 @@ pub(super) fn public_names(flow: &PrivateRelation) -> String {
 }
 
 /// The reason why rows of a subquery match only rows of the same unit, in words.
-pub(super) fn because(basis: Basis) -> &'static str {
+pub(super) fn because(basis: Basis, whose: &str) -> String {
     match basis {
-        Basis::Compared => "rows of one unit",
-        Basis::LeftLeads | Basis::RightLeads => "along the declared link",
+        Basis::Compared => format!("rows of one {whose}"),
+        Basis::LeftLeads | Basis::RightLeads => "along the declared link".to_owned(),
     }
 }
 

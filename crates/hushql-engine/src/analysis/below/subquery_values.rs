@@ -295,7 +295,8 @@ impl Walk<'_> {
     ) -> Result<Expr, NotAnalyzed> {
         let ScalarAggregate { value, having, aggregate } = scalar;
         let below = self.uncorrelated(&aggregate.input, true)?;
-        if below.conditions.is_empty() {
+        // Without a condition, it is the aggregate of all rows of the block.
+        if below.conditions.is_empty() && self.blocks.is_none() {
             return Err(refused(whole).into());
         }
         let groups = aggregate.group_expr.len();
@@ -386,7 +387,7 @@ impl Walk<'_> {
         self.step(format!(
             "Add an aggregate of the rows that match in {} [{}]",
             tables.join(", "),
-            because(basis)
+            because(basis, self.whose())
         ));
         let (owner, fans) = (pair.left.owner.clone(), pair.left.fans.clone());
         let subject = pair.left.subject.clone().with_tables(tables);

@@ -47,6 +47,8 @@ pub struct UnitScope {
     month_of: Option<String>,
     /// The columns that anyone may know of everyone, if the presence of people is public.
     public: Option<Vec<String>>,
+    /// The number of blocks, if a block of units stands for them.
+    blocks: Option<u32>,
 }
 
 impl UnitScope {
@@ -63,6 +65,7 @@ impl UnitScope {
             names: Vec::new(),
             month_of: None,
             public: None,
+            blocks: None,
         }
     }
 
@@ -86,6 +89,7 @@ impl UnitScope {
             names: Vec::new(),
             month_of: None,
             public: None,
+            blocks: None,
         }
     }
 
@@ -102,6 +106,18 @@ impl UnitScope {
         let own = std::iter::once(column).chain(others.iter().map(String::as_str));
         self.public = Some(own.map(ToOwned::to_owned).collect());
         self
+    }
+
+    /// The same rows, as those of blocks of units. Nothing is known of their number.
+    #[must_use]
+    pub(crate) fn in_blocks(self, blocks: u32) -> Self {
+        let column = self.column.clone().or_else(|| Some("row".to_owned()));
+        Self { column, rows: None, reach: 1, factors: Vec::new(), blocks: Some(blocks), ..self }
+    }
+
+    /// The number of blocks, if a block of units stands for them.
+    pub fn blocks(&self) -> Option<u32> {
+        self.blocks
     }
 
     /// The columns that anyone may know of everyone, if the presence of people is public, so that
@@ -143,6 +159,7 @@ impl UnitScope {
             names: Vec::new(),
             month_of: None,
             public: None,
+            blocks: None,
         }
     }
 

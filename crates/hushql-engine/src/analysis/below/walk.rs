@@ -23,6 +23,8 @@ pub(crate) struct Walk<'a> {
     pub(super) mentioned: Mentioned,
     /// What is read of the rows of windows.
     pub(super) read_above: ReadAbove,
+    /// The number of blocks into which people are divided, if a block stands for its people.
+    pub(super) blocks: Option<u32>,
     hidden: usize,
     readings: usize,
 }
@@ -36,7 +38,14 @@ impl<'a> Walk<'a> {
         plan: &LogicalPlan,
     ) -> Self {
         let (mentioned, read_above) = (Mentioned::of(plan), ReadAbove::of(plan));
-        Self { catalog, tables, steps, mentioned, read_above, hidden: 0, readings: 0 }
+        let (blocks, hidden, readings) = (None, 0, 0);
+        Self { catalog, tables, steps, mentioned, read_above, blocks, hidden, readings }
+    }
+
+    /// The same walk over rows of blocks of people, if there are blocks.
+    #[must_use]
+    pub(crate) fn in_blocks_of(self, blocks: Option<u32>) -> Self {
+        Self { blocks, ..self }
     }
 
     /// A hidden name that no other column has.

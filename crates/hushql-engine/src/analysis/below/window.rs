@@ -131,7 +131,7 @@ impl Walk<'_> {
             .and_then(|rows| LogicalPlanBuilder::from(rows).project(columns))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        self.step("Window over the rows of each unit");
+        self.step(format!("Window over the rows of each {}", self.whose()));
         let scope = Scope::new(Arc::clone(&window.schema), facts);
         Ok(PrivateRelation { plan, scope, traces, ..flow })
     }
@@ -270,11 +270,11 @@ fn of_floats(
     mean: bool,
     x: &Total,
     (params, order): (&WindowFunctionParams, Order),
-    rows: Option<u64>,
+    (rows, of_block): (Option<u64>, bool),
     sorted: &mut Computed,
     text: &str,
 ) -> Result<Windowed, Refusal> {
-    let grid = grid_of_sums(&x.facts, text)?;
+    let grid = grid_of_sums(&x.facts, text)?.for_many(of_block);
     let double = DataType::Float64;
     let facts = match mean {
         true => Facts { keys: None, is_unit: false, nullable: true, ..x.facts.clone() },
@@ -503,7 +503,9 @@ fn over_unit(
     }
     let parts = params.partition_by.iter().map(|e| exact(e, &flow.scope));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    if !parts.iter().any(|part| part.facts.is_unit) {
+    // The partition has the hidden column of the block in any case.
+    let is_within = flow.subject.blocks().is_some();
+    if !is_within && !parts.iter().any(|part| part.facts.is_unit) {
         let refusal = refused(format!(
             "a window below a release is partitioned by the unit, {}",
             flow.subject.column().unwrap_or("the unit")
@@ -575,6 +577,7 @@ fn over_unit(
     if let ("sum" | "avg", [x]) = (name.as_str(), args.as_slice())
         && is_float(&x.expr)
     {
+        let rows = (rows, is_within);
         return Ok(of_floats(name == "avg", x, (&params, order), rows, sorted, &text)?);
     }
     params.args = args.into_iter().map(|arg| arg.expr).collect();

@@ -12,7 +12,7 @@ use datafusion::logical_expr::Expr;
 
 use super::Call;
 use crate::analysis::below::relation::PrivateRelation;
-use crate::dialect::{AggregateName, Operand};
+use crate::dialect::{AggregateCall, AggregateName, Operand};
 
 /// Writes the condition of a counted unit as a FILTER.
 ///
@@ -36,6 +36,18 @@ pub(crate) fn filter_units(calls: &mut [Call], flow: &PrivateRelation) {
         call.params.filter = Some(Box::new(filter));
         call.params.args = vec![unit];
     }
+}
+
+/// The argument of COUNT(DISTINCT …) if it is the unit, or the unit padded with NULL by an outer
+/// join. One unit then has at most one value.
+pub(crate) fn padded_unit<'a>(
+    call: &'a Call,
+    aggregate: &AggregateCall,
+    flow: &PrivateRelation,
+) -> Option<&'a Expr> {
+    let counts = aggregate.function == AggregateName::Count && aggregate.distinct;
+    let argument = call.params.args.first().filter(|_| counts)?;
+    flow.trace(argument)?.unit_or_null.then_some(argument)
 }
 
 /// The condition and the value of a CASE with one branch, which is NULL elsewhere.

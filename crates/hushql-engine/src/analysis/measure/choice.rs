@@ -170,6 +170,27 @@ pub enum SizesOfRows {
     Listed(Vec<u128>),
 }
 
+/// The values of blocks of people, of which there are always equally many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissingBlocks {
+    /// The number of blocks.
+    pub blocks: u64,
+    /// The candidate as which a block without a value counts.
+    pub place: u64,
+}
+
+impl MissingBlocks {
+    /// The rows at each place, with those that stand for blocks without a value.
+    ///
+    /// # Guarantee
+    /// They add up to the number of blocks, if there is no more than one row for each block.
+    pub fn completed(self, places: &[(u64, i128)]) -> Vec<(u64, i128)> {
+        let present: i128 = places.iter().map(|(_, rows)| *rows).sum();
+        let missing = i128::from(self.blocks).saturating_sub(present).max(0);
+        places.iter().copied().chain([(self.place, missing)]).collect()
+    }
+}
+
 /// A selection, with the change of its scores by one unit.
 #[derive(Debug, Clone)]
 pub struct Choice {
@@ -200,6 +221,8 @@ pub struct Choice {
     /// The number of rows that were tried to find the range: all rows that the columns' ranges
     /// allow. `None` if the range follows from the score.
     pub tried: Option<usize>,
+    /// If the rows are the values of blocks: how many there are, and what a missing one counts as.
+    pub missing: Option<MissingBlocks>,
 }
 
 impl Choice {

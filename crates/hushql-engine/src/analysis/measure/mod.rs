@@ -19,6 +19,7 @@ use ladder_rungs::Ladder;
 use neighbours::Replaced;
 use sensitivity::{ContributionBounds, Sensitivity};
 
+pub(crate) mod block_values;
 pub(crate) mod choice;
 pub(crate) mod contribution_bounds;
 pub(crate) mod count_distinct;

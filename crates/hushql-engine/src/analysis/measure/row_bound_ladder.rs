@@ -276,6 +276,7 @@ fn refused(
         | MechanismName::GeneralizedExponential
         | MechanismName::PermuteAndFlip
         | MechanismName::NoisyMax
+        | MechanismName::SampleAndAggregate
         | MechanismName::RandomizedResponse => {
             return no(
                 "rows=auto chooses a bound on all rows of a unit, which lowers the error of Laplace noise only",
@@ -347,6 +348,7 @@ pub(crate) fn proposed(
         | MechanismName::GeneralizedExponential
         | MechanismName::PermuteAndFlip
         | MechanismName::NoisyMax
+        | MechanismName::SampleAndAggregate
         | MechanismName::RandomizedResponse => return None,
     };
     let Parameters { epsilon, rho, .. } = clause.parameters.clone();

@@ -250,6 +250,7 @@ pub(crate) fn line_choice(
         sharing: shared(&limits, frame, line.range, all_rows, text)?,
         unit: line.unit,
         tried: None,
+        missing: None,
     };
     worthwhile(&choice, text)?;
     Ok(frame.measure(call, read, limits, choice))

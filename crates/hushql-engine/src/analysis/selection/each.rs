@@ -125,6 +125,7 @@ pub(crate) fn each(
         sharing: shared(&limits, frame, range, all_rows, &text)?,
         unit: grid_unit(read.grid),
         tried: tried.map(|tried| tried.rows),
+        missing: None,
     };
     worthwhile(&choice, &text)?;
     Ok(frame.measure(&call, read, limits, choice))

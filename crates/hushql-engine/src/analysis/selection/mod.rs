@@ -112,6 +112,7 @@ pub(crate) fn of_keys(
         sharing: shared(&limits, frame, range, all_rows.zip(Some(weight)), &text)?,
         unit: grid_unit(read.grid),
         tried: None,
+        missing: None,
     };
     worthwhile(&choice, &text)?;
     let measure = frame.measure(&call, read, limits, choice);

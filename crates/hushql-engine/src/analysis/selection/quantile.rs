@@ -60,7 +60,8 @@ pub(crate) fn quantile(
     let remedy = remedy(expr, frame.flow);
     let x = total(whole(expr, &frame.flow.scope), &scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-    let (ticks, of) = line_of(&x.facts, &data_type, aggregate, &text, remedy)?;
+    let in_blocks = frame.flow.subject.blocks().is_some();
+    let (ticks, of) = line_of(&x.facts, (&data_type, in_blocks), aggregate, &text, remedy)?;
     let place = place_column(x, &data_type, of, filter, frame)?;
     let read = AggregateRead {
         input: Input::Places { place, weight: None },
@@ -154,10 +155,23 @@ fn ranged_or_proven(facts: &Facts, data_type: &DataType) -> Interval {
     }
 }
 
+/// A grid of at most 4,096 steps over the range of floats. The values of blocks scatter by more
+/// than a step, and the error of a rank grows with the logarithm of the number of steps.
+fn coarse(grid: Grid, lo: i128, hi: i128) -> (Grid, i128, i128) {
+    const STEPS: i128 = 4_096;
+    let Grid::Binary { mut log2 } = grid else { return (grid, lo, hi) };
+    let (mut first, mut last) = (lo, hi);
+    while last - first > STEPS {
+        (log2, first, last) =
+            (log2 - 1, first.div_euclid(2) + first.rem_euclid(2), last.div_euclid(2));
+    }
+    (Grid::Binary { log2 }, first, last)
+}
+
 /// The ticks of a column's range, and the function from a value to its tick.
 fn line_of(
     facts: &Facts,
-    data_type: &DataType,
+    (data_type, in_blocks): (&DataType, bool),
     aggregate: &AggregateCall,
     text: &str,
     remedy: String,
@@ -191,6 +205,7 @@ fn line_of(
     };
     let range = per_row(aggregate, &argument, text)?;
     let (grid, lo, hi) = on_grid(&argument, &range, text)?;
+    let (grid, lo, hi) = if in_blocks { coarse(grid, lo, hi) } else { (grid, lo, hi) };
     let range = GridRange::new(grid, lo, hi).map_err(|e| internal(&e))?;
     match Ticks::every(grid, lo, hi) {
         Some(ticks) if is_countable(grid, lo, hi) => Ok((ticks, AxisPlace::Index(range))),

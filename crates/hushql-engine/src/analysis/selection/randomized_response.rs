@@ -110,6 +110,7 @@ pub(crate) fn response(call: &Call, frame: &mut MeasureFrame<'_>) -> Result<Meas
         sharing: if frame.outer > 1 { Sharing::Groups(1) } else { Sharing::Alone },
         unit: Rational::from_integer(1.into()),
         tried: None,
+        missing: None,
     };
     Ok(frame.measure(call, read, limits, choice))
 }

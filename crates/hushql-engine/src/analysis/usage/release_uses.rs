@@ -214,7 +214,8 @@ impl UsageWalk<'_> {
             | MechanismName::Laplace
             | MechanismName::Gaussian
             | MechanismName::Auto
-            | MechanismName::RandomizedResponse) => written,
+            | MechanismName::RandomizedResponse
+            | MechanismName::SampleAndAggregate) => written,
         };
         let name = match &clause.operand {
             Operand::Aggregate(aggregate) => aggregate.function.to_string(),

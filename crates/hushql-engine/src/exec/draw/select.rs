@@ -110,7 +110,12 @@ fn at_rank(
         return Ok(None);
     }
     let last = axis.count().checked_sub(1).ok_or_else(failed)?;
-    let tick = match places.get(group).ok_or_else(failed)? {
+    let places = places.get(group).ok_or_else(failed)?;
+    if let Some(missing) = choice.missing {
+        let all = missing.completed(&places.points()).into_iter();
+        return Ok(Some(mechanism.choose_quantile(all, last, rank, rng)?));
+    }
+    let tick = match places {
         Histogram::Small(points) => {
             let points = points.iter().map(|(place, rows)| (u64::from(*place), i128::from(*rows)));
             mechanism.choose_quantile(points, last, rank, rng)
@@ -218,8 +223,11 @@ fn scores(
             single((0..n).map(of))?
         }
         (CandidateSource::Line { axis, score }, Gathered::Places(places)) => {
-            let places = places.get(group).ok_or_else(failed)?;
-            on_axis(score, axis.count(), &places.points(), rank)?
+            let mut places = places.get(group).ok_or_else(failed)?.points();
+            if let Some(missing) = choice.missing {
+                places = missing.completed(&places).into();
+            }
+            on_axis(score, axis.count(), &places, rank)?
         }
         _ => return Err(failed().into()),
     };

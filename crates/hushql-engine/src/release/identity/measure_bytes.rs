@@ -140,10 +140,15 @@ fn of_choice(choice: &Choice) -> Option<EncodedFields> {
         sharing,
         unit,
         tried,
+        missing,
     } = choice;
     let mut all = EncodedFields::default();
     all.debug(&(selector, rounds, outer, prior));
     all.debug(&(range, largest, l1, sizes, sharing, unit, tried));
+    // Keys of earlier vaults stay as they are.
+    if let Some(missing) = missing {
+        all.debug(missing);
+    }
     match source {
         CandidateSource::Keys(candidates) => {
             all.text("keys");
