@@ -261,7 +261,7 @@ pub(crate) fn cut(
         let plan = LogicalPlan::Aggregate(aggregate.clone());
         let walk = Walk::new(sources.catalog, sources.tables, steps, &plan);
         let mut walk = walk.in_blocks_of(blocks);
-        let flow = walk.below(aggregate).map_err(|e| or_by_blocks(e, blocks))?;
+        let flow = walk.below(aggregate).map_err(|e| or_by_blocks(e, &calls, blocks))?;
         let (flow, valued) = walk.valued_aggregate(flow, aggregate)?;
         (walk.resolved(flow)?, valued)
     };

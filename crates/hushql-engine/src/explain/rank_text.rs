@@ -33,7 +33,7 @@ pub(super) fn values_text(measure: &Measure) -> &'static str {
 pub(super) fn block_line(choice: &Choice, accuracy: Predicted) -> Option<(&'static str, String)> {
     let blocks = choice.missing?.blocks;
     let mut text = format!(
-        "{blocks}: a person is in one of them, by a hash of the unit, and replaces its value; a block without a value counts as the middle of the range. \
+        "{blocks}: a person is in one of them, by a hash of the unit, and replaces its value; a block whose value is NULL counts as the middle of the range. \
          The error counts values of blocks; nothing is promised about how far the value of a block is from that of all people"
     );
     if let Predicted::Rank { worst, .. } = accuracy

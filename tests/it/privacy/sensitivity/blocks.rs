@@ -101,9 +101,8 @@ fn of_blocks(dice: &mut Dice, _unit: &Unit) -> String {
         2 => "CAST(CLAMP(v, -3, 5) AS DECIMAL(4, 1))",
         _ => "CLAMP(CAST(v AS BIGINT), 0, 3)",
     };
-    let filter = if dice.one_in(6) { " FILTER (WHERE v > 0)" } else { "" };
     format!(
-        "SELECT SAMPLE_AND_AGGREGATE(eps=1, blocks={blocks}) MEDIAN({value}){filter} AS r FROM ({}) AS q",
+        "SELECT SAMPLE_AND_AGGREGATE(eps=1, blocks={blocks}) MEDIAN({value}) AS r FROM ({}) AS q",
         inner(dice)
     )
 }
@@ -154,6 +153,10 @@ fn what_is_not_derived_is_refused() {
     let world = world(column(Some(5), false));
     for sql in [
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(a) FROM t",
+        "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FILTER (WHERE v > 0) FROM (SELECT COUNT(*) AS v FROM t) q",
+        "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t) q WHERE v > 0",
+        "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t HAVING COUNT(*) > 0) q",
+        "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t JOIN (SELECT b AS other FROM t) o ON b < other) q",
         "SAMPLE_AND_AGGREGATE(eps=1) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t) q",
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=1) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t) q",
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) AVG(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t) q",

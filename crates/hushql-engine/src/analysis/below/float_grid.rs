@@ -73,7 +73,10 @@ impl FloatGrid {
     /// The same grid. If sums may have many rows, its steps are counted in 38 digits: the steps of
     /// a value stay within 2³⁹, so that 64 bits hold the sum of 2²⁴ values.
     pub(super) fn for_many(self, many: bool) -> Self {
-        let steps = if many { DataType::Decimal128(38, 0) } else { self.steps };
+        let steps = match self.steps {
+            DataType::Int64 if many => DataType::Decimal128(38, 0),
+            enough => enough,
+        };
         Self { steps, ..self }
     }
 
@@ -95,6 +98,16 @@ impl FloatGrid {
     pub(super) fn mean(&self, steps: Expr, n: Expr) -> Expr {
         double(steps) / (nullif(double(n), lit(0.0)) * lit(self.per_one))
     }
+}
+
+/// n² times the covariance of two columns: nΣxy − ΣxΣy, exactly, as a float that is rounded once.
+///
+/// # Guarantee
+/// It fails for no values. The factors have at most 2¹²⁷, or are the number of rows and a sum of
+/// products, so the difference stays below 2²⁵⁵.
+pub(super) fn moment(n: &Expr, products: Expr, first: Expr, second: Expr) -> Expr {
+    let wide = |x: Expr| Expr::TryCast(TryCast::new(Box::new(x), DataType::Decimal256(38, 0)));
+    double(wide(n.clone()) * wide(products) - wide(first) * wide(second))
 }
 
 fn double(x: Expr) -> Expr {

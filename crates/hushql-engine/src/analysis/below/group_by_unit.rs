@@ -120,7 +120,8 @@ impl Walk<'_> {
         let subject = flow.subject.clone().with_rows(rows);
         let scope = Scope::new(Arc::clone(&aggregate.schema), facts);
         let distinct = scope.schema.columns().into_iter().take(keys.len()).collect();
-        let (plan, owner) = grouped;
+        let (plan, owner, constants) = grouped;
+        let public = flow.public.into_iter().chain(constants).collect();
         Ok(PrivateRelation {
             plan,
             scope,
@@ -129,7 +130,7 @@ impl Walk<'_> {
             subject,
             fans,
             distinct: Some(distinct),
-            public: flow.public,
+            public,
         })
     }
 
@@ -149,7 +150,8 @@ impl Walk<'_> {
     }
 
     /// The plan: the unit and the keys as groups, the aggregates, and their results under the
-    /// planner's names.
+    /// planner's names; and the name of the constants that it reads, if it has a row for each
+    /// block.
     fn grouped(
         &mut self,
         flow: &PrivateRelation,
@@ -157,7 +159,7 @@ impl Walk<'_> {
         keys: &[UnitGroupKey],
         calls: &[Inner],
         aggregate: &Aggregate,
-    ) -> Result<(LogicalPlan, Owner), NotAnalyzed> {
+    ) -> Result<(LogicalPlan, Owner, Option<String>), NotAnalyzed> {
         let owner = self.fresh("unit");
         let bare = |name: &str| Expr::Column(Column::from_name(name));
         let mut columns = vec![Expr::Column(unit).alias(owner.clone())];
@@ -193,13 +195,20 @@ impl Walk<'_> {
             result((call.result)(own))?;
         }
         results.push(bare(&owner).alias(owner.clone()));
-        let plan = LogicalPlanBuilder::from(flow.plan.clone())
+        let rows = LogicalPlanBuilder::from(flow.plan.clone())
             .project(columns)
-            .and_then(|rows| rows.aggregate(groups, computed))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let (rows, constants) = match keys {
+            [] => self.with_every_block(rows)?,
+            _ => (rows, None),
+        };
+        let plan = LogicalPlanBuilder::from(rows)
+            .aggregate(groups, computed)
             .and_then(|groups| groups.project(results))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        Ok((plan, Owner::Unit(owner)))
+        Ok((plan, Owner::Unit(owner), constants))
     }
 }
 

@@ -247,6 +247,7 @@ impl Walk<'_> {
         kind: JoinType,
     ) -> Result<PrivateRelation, NotAnalyzed> {
         let basis = self.required_basis(&left, &right, conditions)?;
+        self.refuse_all_pairs(&left, &right, conditions)?;
         let (pair, basis) = self.paired(left, right, basis, kind)?;
         let Pair { left, right, .. } = &pair;
         let once = Once::of(left, right, conditions);

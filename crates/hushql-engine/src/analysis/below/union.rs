@@ -118,7 +118,7 @@ impl Walk<'_> {
 ///
 /// Type coercion makes them agree: a column is nullable in all branches if it is nullable in one.
 /// The engine does not run a plan that coercion would still change.
-fn alike(union: Union) -> Planned<LogicalPlan> {
+pub(super) fn alike(union: Union) -> Planned<LogicalPlan> {
     let Union { inputs, schema } = union;
     let inputs = inputs.into_iter().map(|branch| match Arc::unwrap_or_clone(branch) {
         LogicalPlan::Projection(Projection { expr, input, .. }) => {

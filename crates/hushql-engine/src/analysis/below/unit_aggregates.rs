@@ -19,7 +19,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use num_traits::ToPrimitive;
 
-use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid, summed};
+use super::float_grid::{clamped, ends, grid_of, grid_of_sums, moment, no_grid, summed};
 use super::relation::PrivateRelation;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::Facts;
@@ -224,7 +224,8 @@ fn middle(asked: InnerCall<'_>) -> Inner {
 }
 
 /// A variance or standard deviation of floats, from their exact moments on a grid around the middle
-/// of the range.
+/// of the range. Only the values are rounded, to steps of less than 2⁻³⁷ of the range, and at the
+/// end the result.
 ///
 /// Each value is within w/2 of the middle of a range of width w. So a variance is at most w²/4. If
 /// the divisor is one less than the number of values, it is at most w²/2.
@@ -268,11 +269,10 @@ fn spread(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
         result: Box::new(move |results| {
             let [first, second, n] = <[Expr; 3]>::try_from(results)
                 .unwrap_or_else(|_| [lit(0_i64), lit(0_i64), lit(0_i64)]);
-            let (first, second, n) = (real(first), real(second), real(n));
-            let mean = first.clone() / nullif(n.clone(), lit(0.0));
-            let squares = second - first * mean;
-            let divisor = if sample { n - lit(1.0) } else { n };
-            let variance = squares / nullif(divisor, lit(0.0)) / lit(steps * steps);
+            let squares = moment(&n, second, first.clone(), first);
+            let n = real(n);
+            let divisor = if sample { n.clone() - lit(1.0) } else { n.clone() };
+            let variance = squares / nullif(n * divisor, lit(0.0)) / lit(steps * steps);
             let float = |x: f64| ScalarValue::Float64(Some(x));
             let most_variance = if root { most * most } else { most };
             let variance = clamp(variance, float(0.0), float(most_variance));

@@ -1,9 +1,10 @@
 //! Below a release: statistics of two columns over one unit's rows, and quantiles.
 //!
-//! In: a per-unit aggregate with two arguments. Out: an [`Inner`] that is exact up to the last
-//! rounding: both columns are moved to the middle of their ranges and counted in steps of a grid,
-//! and the sums of the steps and of their products are whole numbers. So the result depends on no
-//! order. Rows on which one of the columns is NULL do not count.
+//! In: a per-unit aggregate with two arguments. Out: an [`Inner`]. Both columns are moved to the
+//! middle of their ranges and rounded to steps of a grid of less than 2⁻³⁷ of the range. The sums
+//! of the steps, those of their products and the differences of both are whole numbers without
+//! rounding, so that nothing cancels, and the result depends on no order. Rows on which one of the
+//! columns is NULL do not count.
 //!
 //! ```text
 //! CORR(x, y)      (nΣxy − ΣxΣy) / √((nΣx² − (Σx)²)(nΣy² − (Σy)²)), or NULL where a column has one value
@@ -19,7 +20,7 @@ use datafusion::logical_expr::expr::TryCast;
 use datafusion::logical_expr::{Expr, lit};
 use num_traits::ToPrimitive;
 
-use super::float_grid::{FloatGrid, clamped, ends, grid_of, no_grid};
+use super::float_grid::{FloatGrid, clamped, ends, grid_of, moment, no_grid};
 use super::relation::PrivateRelation;
 use super::unit_aggregates::{Inner, InnerCall, asked, of_one, only, unknown, with_filter};
 use crate::analysis::expr::facts::Facts;
@@ -27,7 +28,7 @@ use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::Total;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::dialect::{AggregateName, Joint};
-use crate::functions::{clamp, without_nan};
+use crate::functions::without_nan;
 use crate::privacy::Rational;
 use crate::refusal::Refusal;
 
@@ -76,10 +77,10 @@ struct JointSums {
     n: Expr,
     first: Expr,
     second: Expr,
-    /// n times the variance of the first column, in steps.
+    /// n² times the variance of the first column, in steps.
     first_spread: Expr,
     second_spread: Expr,
-    /// n times the covariance, in steps.
+    /// n² times the covariance, in steps.
     both: Expr,
 }
 
@@ -88,17 +89,11 @@ impl JointSums {
         let zero = || lit(0_i64);
         let [first, second, squares, other_squares, products, n] =
             <[Expr; 6]>::try_from(results).unwrap_or_else(|_| std::array::from_fn(|_| zero()));
-        let [first, second, n] = [first, second, n].map(real);
-        let rows = || nullif(n.clone(), lit(0.0));
-        let about =
-            |sum: Expr, of: &Expr, and: &Expr| real(sum) - of.clone() * (and.clone() / rows());
-        let least = |spread: Expr| {
-            let end = |x: f64| ScalarValue::Float64(Some(x));
-            clamp(spread, end(0.0), end(f64::MAX))
-        };
-        let first_spread = least(about(squares, &first, &first));
-        let second_spread = least(about(other_squares, &second, &second));
+        let about = |sum: Expr, of: &Expr, and: &Expr| moment(&n, sum, of.clone(), and.clone());
+        let first_spread = about(squares, &first, &first);
+        let second_spread = about(other_squares, &second, &second);
         let both = about(products, &first, &second);
+        let [first, second, n] = [first, second, n].map(real);
         Self { n, first, second, first_spread, second_spread, both }
     }
 }
@@ -137,8 +132,11 @@ fn statistic(asked: &InnerCall<'_>, joint: Joint, other: &Total) -> Result<Inner
         let value = match joint {
             Joint::Corr => correlation(),
             Joint::RegrR2 => correlation() * correlation(),
-            Joint::CovarPop => both / rows() / lit(area),
-            Joint::CovarSamp => both / nullif(n - lit(1.0), lit(0.0)) / lit(area),
+            Joint::CovarPop => both / rows() / rows() / lit(area),
+            Joint::CovarSamp => {
+                let pairs = n.clone() * (n.clone() - lit(1.0));
+                both / nullif(pairs, lit(0.0)) / lit(area)
+            }
             Joint::RegrSlope => scaled(slope()),
             Joint::RegrIntercept => {
                 let mean =

@@ -10,12 +10,16 @@
 //!
 //! A person is in one block, so the query of a block needs no sensitivity. Added and removed people
 //! change the value of their block to any other one. The number of values is always the number of
-//! blocks: a block without rows, or whose value is NULL, counts as the middle of the range.
+//! blocks: a block whose value is NULL counts as the middle of the range. If a block has no rows,
+//! its value is that of no rows: 0 for COUNT, NULL for others.
 
-use datafusion::logical_expr::Aggregate;
+use datafusion::logical_expr::{
+    Aggregate, Join, JoinType, LogicalPlan, Projection, SubqueryAlias, Window,
+};
 
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::call::Call;
+use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::measure::choice::{CandidateSource, MissingBlocks};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::neighbours::RowChange;
@@ -45,7 +49,7 @@ pub(crate) fn blocks_of(calls: &[Call]) -> Result<Option<u32>, Refusal> {
                 Reason::Parameter,
                 NAME,
                 "the releases of one SELECT read the same rows, and here they read those of other blocks",
-                "SELECT (SELECT …) AS a, (SELECT …) AS b, with one release in each subquery",
+                "the releases as statements of their own, or each as a subquery of one SELECT",
             ));
         }
         all = own;
@@ -65,7 +69,7 @@ fn own_blocks(call: &Call) -> Result<Option<u32>, Refusal> {
                 "blocks",
                 format!("only {NAME} divides people into blocks"),
                 format!(
-                    "{NAME}(eps=1, blocks={blocks}) MEDIAN(x) FROM (SELECT {text} AS x FROM …)"
+                    "{NAME}(eps=1, blocks={blocks}) MEDIAN(x) FROM (SELECT {text} AS x FROM t) AS b, with all that follows FROM here in the place of t"
                 ),
             )),
         };
@@ -85,7 +89,9 @@ fn own_blocks(call: &Call) -> Result<Option<u32>, Refusal> {
             Reason::Operand,
             text,
             format!("{NAME} combines the values of blocks by their median, and {text} is none"),
-            format!("{NAME}({asked}) MEDIAN(CLAMP(x, lo, hi)) FROM (SELECT {text} AS x FROM …)"),
+            format!(
+                "{NAME}({asked}) MEDIAN(CLAMP(x, lo, hi)) FROM (SELECT {text} AS x FROM t) AS b, with all that follows FROM here in the place of t"
+            ),
         ));
     }
     let Parameters { rows, rows_auto, groups, total_rows, .. } = asked;
@@ -102,10 +108,13 @@ fn own_blocks(call: &Call) -> Result<Option<u32>, Refusal> {
 
 /// The refusal of groups, or of a subquery, that tie many people together, with what asks the same
 /// of blocks of people.
-pub(crate) fn or_by_blocks(error: NotAnalyzed, blocks: Option<u32>) -> NotAnalyzed {
+pub(crate) fn or_by_blocks(error: NotAnalyzed, calls: &[Call], blocks: Option<u32>) -> NotAnalyzed {
+    let asked = calls.first().map(|call| &call.clause);
+    let asked = asked.filter(|clause| matches!(clause.operand, Operand::Aggregate(_)));
+    let asked = asked.map_or("COUNT(*)", |clause| &clause.text);
     let proposed = |refusal: Refusal| {
         let hint = format!(
-            "{}; or of blocks of people, {NAME}(eps=1, blocks=64) MEDIAN(CLAMP(v, lo, hi)) FROM (SELECT … AS v FROM …), with the whole question behind FROM",
+            "{}; or of blocks of people, SELECT {NAME}(eps=1, blocks=64) MEDIAN(CLAMP(v, lo, hi)) AS v FROM (SELECT {asked} AS v FROM t) AS b, with all that follows FROM here in the place of t",
             refusal.hint()
         );
         refusal.writing(&hint)
@@ -153,7 +162,18 @@ pub(crate) fn one_of_each_block(
             Reason::Operand,
             NAME,
             "each block has one value, and the query below has a row for every row of its tables, or for every group",
-            format!("{NAME}(eps=1, blocks=64) MEDIAN(x) FROM (SELECT AVG(y) AS x FROM …), with an aggregate without GROUP BY"),
+            format!("{NAME}(eps=1, blocks=64) MEDIAN(x) FROM (SELECT AVG(y) AS x FROM t) AS b, with an aggregate without GROUP BY"),
+        )
+        .into());
+    }
+    let calls = aggregate.aggr_expr.iter().filter_map(CallOf::function);
+    let mut filters = calls.filter_map(|call| call.params.filter.as_ref());
+    if filters.next().is_some() || !has_every_block(&aggregate.input) {
+        return Err(Refusal::new(
+            Reason::Operand,
+            NAME,
+            "a block that a condition around its query leaves out would count as the middle of the range",
+            format!("{NAME}(eps=1, blocks=64) MEDIAN(CLAMP(CASE WHEN x > 0 THEN x ELSE 0 END, lo, hi)), with the condition and what else the block counts as; or WHERE in the query of a block, below its aggregate"),
         )
         .into());
     }
@@ -169,6 +189,27 @@ pub(crate) fn one_of_each_block(
         .into());
     }
     Ok(())
+}
+
+/// True if a plan below has a row for each block, whatever the data. Together with the bound of
+/// one row, no condition leaves a block out.
+fn has_every_block(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
+        | LogicalPlan::Window(Window { input, .. }) => has_every_block(input),
+        LogicalPlan::Join(Join { left, right, on, filter, join_type, .. }) => match join_type {
+            JoinType::Inner => {
+                let all = on.is_empty() && filter.is_none();
+                all && has_every_block(left) && has_every_block(right)
+            }
+            JoinType::Left => has_every_block(left),
+            JoinType::Right => has_every_block(right),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// Gives a choice among the values of blocks the sensitivity for one value that is replaced; leaves
@@ -201,6 +242,8 @@ pub(crate) fn combine(measure: &mut Measure, blocks: Option<u32>) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use num_traits::ToPrimitive;
+
     use super::*;
     use crate::mechanism::quantile::{range, range_of_moves};
     use crate::mechanism::{Rank, quantile_runs};
@@ -216,7 +259,9 @@ mod tests {
         assert_eq!(all.iter().map(|(_, rows)| *rows).sum::<i128>(), i128::from(blocks));
         let runs = quantile_runs(&all, last, MEDIAN).unwrap();
         let scores = runs.each().flat_map(|(_, run)| (0..run.count).map(|_| run.score));
-        let weights: Vec<f64> = scores.map(|score| (score as f64 / range as f64).exp()).collect();
+        let range = range.to_f64().unwrap();
+        let weight = |score: i128| (score.to_f64().unwrap() / range).exp();
+        let weights: Vec<f64> = scores.map(weight).collect();
         let whole: f64 = weights.iter().sum();
         weights.into_iter().map(|weight| weight / whole).collect()
     }
