@@ -224,7 +224,7 @@ mod tests {
             ),
             (
                 "SELECT hide(rho=1) COUNT(*) FROM t",
-                "line 1, column 8: there is no mechanism hide; the mechanisms are EXPONENTIAL, GENERALIZED_EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX, LAPLACE, GAUSSIAN, AUTO, RANDOMIZED_RESPONSE",
+                "line 1, column 8: there is no mechanism hide; the mechanisms are EXPONENTIAL, GENERALIZED_EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX, LAPLACE, GAUSSIAN, AUTO, RANDOMIZED_RESPONSE, SAMPLE_AND_AGGREGATE",
             ),
             (
                 "SELECT ARGMX EXPONENTIAL(eps=1) status FROM t GROUP BY status",
