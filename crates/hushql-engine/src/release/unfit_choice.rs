@@ -81,6 +81,7 @@ pub(super) fn refuse_unfit_payer(measure: &Measure, accounts: &Accounts) -> Resu
             | MechanismName::GeneralizedExponential
             | MechanismName::PermuteAndFlip
             | MechanismName::NoisyMax
+            | MechanismName::SampleAndAggregate
             | MechanismName::RandomizedResponse => {
                 Err(chooses_no_number(&whole, &cost, parameters.delta.as_ref()))
             }
@@ -145,7 +146,12 @@ fn may_look_at_all(
 ) -> Result<(), Refusal> {
     let (text, named) = (measure.clause.text.as_str(), measure.clause.mechanism);
     let name = match (named, rule) {
-        (MechanismName::Exponential | MechanismName::RandomizedResponse, _)
+        (
+            MechanismName::Exponential
+            | MechanismName::SampleAndAggregate
+            | MechanismName::RandomizedResponse,
+            _,
+        )
         | (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => return Ok(()),
         (MechanismName::Auto | MechanismName::Default, Selecting::Pure) => {
             MechanismName::PermuteAndFlip
