@@ -99,7 +99,11 @@ fn parameters_at(tokens: &[TokenWithSpan], at: usize) -> Option<StatedParameters
             | MechanismName::NoisyMax,
         ) => true,
         Some(MechanismName::Auto | MechanismName::Exponential) => false,
-        Some(MechanismName::RandomizedResponse | MechanismName::Default) => return None,
+        Some(
+            MechanismName::RandomizedResponse
+            | MechanismName::SampleAndAggregate
+            | MechanismName::Default,
+        ) => return None,
         None if name.value.eq_ignore_ascii_case("OPTIONS") => false,
         None => return None,
     };
