@@ -132,11 +132,13 @@ impl Walk<'_> {
             let known = |column: &&Column| flow.scope.schema.is_column_from_schema(column);
             !columns.is_empty() && columns.iter().all(known)
         };
-        let equates = |condition: &Expr| match condition {
-            Expr::BinaryExpr(BinaryExpr { left: one, op: Operator::Eq, right: other }) => {
-                (of(one, left) && of(other, right)) || (of(one, right) && of(other, left))
-            }
-            _ => false,
+        let equates = |condition: &Expr| {
+            let Expr::BinaryExpr(BinaryExpr { left: one, op: Operator::Eq, right: other }) =
+                condition
+            else {
+                return false;
+            };
+            (of(one, left) && of(other, right)) || (of(one, right) && of(other, left))
         };
         if self.blocks.is_none() || !many(left) || !many(right) || conditions.iter().any(equates) {
             return Ok(());
