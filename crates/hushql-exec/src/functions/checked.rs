@@ -79,6 +79,16 @@ pub(super) fn checked_to(function: &ScalarUDF) -> Option<DataType> {
     Some(function.inner().downcast_ref::<Checked>()?.to.clone())
 }
 
+/// True if a function adds, subtracts or multiplies integers, with NULL for what does not fit.
+pub fn is_checked_integer(function: &ScalarUDF) -> bool {
+    let checked = function.inner().downcast_ref::<Checked>();
+    checked.is_some_and(|own| {
+        let adds = [Operator::Plus, Operator::Minus, Operator::Multiply];
+        let is_sum = adds.map(CheckedOperation::Arithmetic).contains(&own.kind);
+        is_sum && own.to.is_integer()
+    })
+}
+
 #[derive(Debug)]
 struct Checked {
     /// The name of the operation. It does not contain the type, which follows from the types of the
@@ -274,6 +284,26 @@ mod tests {
             let found: Vec<_> = found.as_primitive::<Int64Type>().iter().collect();
             assert_eq!(found, expected, "{op}");
         }
+    }
+
+    #[test]
+    fn sums_and_products_of_integers_are_known() {
+        let is_known = |call: Expr| match call {
+            Expr::ScalarFunction(call) => is_checked_integer(&call.func),
+            other => panic!("{other} is no function"),
+        };
+        let of = |op, to| checked(Expr::default(), op, Expr::default(), &to).unwrap();
+        for (op, known) in [
+            (Operator::Plus, true),
+            (Operator::Minus, true),
+            (Operator::Multiply, true),
+            (Operator::Divide, false),
+            (Operator::Modulo, false),
+        ] {
+            assert_eq!(is_known(of(op, DataType::Int64)), known, "{op}");
+            assert!(!is_known(of(op, DataType::Decimal128(38, 0))), "{op}");
+        }
+        assert!(!is_known(checked_abs(Expr::default(), &DataType::Int64)));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub use axis::{AxisPlace, is_countable, place, snap};
 pub use block_of::block_of;
 pub use capped::capped;
 pub use cast::{cast_value, opaque_cast, rounds};
-pub use checked::{checked, checked_abs, not_negative, not_zero};
+pub use checked::{checked, checked_abs, is_checked_integer, not_negative, not_zero};
 pub use concat::joined;
 pub use date_bin::{Stride, date_bin_function, is_date_bin};
 pub use date_label::{Finest, LabelFormat, date_label_functions, is_date_label};

@@ -301,6 +301,7 @@ impl<'a> Gen<'a> {
                 0 | 1 => ("COUNT(*)".to_owned(), Kind::Int),
                 2 => (format!("COUNT({})", any.sql), Kind::Int),
                 3 => (format!("COUNT(DISTINCT {})", any.sql), Kind::Int),
+                4 if self.dice.one_in(3) => (format!("AVG(CAST({of} AS DOUBLE))"), Kind::Float),
                 4 => (format!("AVG(CLAMP(CAST({of} AS DOUBLE), -3, 5))"), Kind::Float),
                 5 => {
                     let name = self.dice.pick(&["MIN", "MAX"]);

@@ -66,7 +66,14 @@ pub fn predicate(dice: &mut Dice, cols: &[Col], depth: usize) -> String {
             1 => format!("{sql} <> 'q'"),
             _ => format!("{sql} IN ('p', 'r', '')"),
         },
-        Kind::Time => match dice.below(3) {
+        Kind::Time => match dice.below(4) {
+            3 => {
+                let by = dice.pick(&["40 days", "-1 month", "36 hours", "0 days"]);
+                let compared = dice.pick(&[">", "<=", "="]);
+                format!(
+                    "CAST({sql} AS TIMESTAMP) - CAST({other} AS TIMESTAMP) {compared} INTERVAL '{by}'"
+                )
+            }
             0 => format!("{sql} > DATE '2024-06-01'"),
             1 => format!("{sql} = DATE '2024-01-01'"),
             _ => format!("{sql} BETWEEN DATE '2024-01-01' AND DATE '2024-12-30'"),

@@ -103,6 +103,29 @@ pub(super) fn days(dice: &mut Dice) -> String {
     }
 }
 
+/// A condition on the time between two moments.
+fn span(dice: &mut Dice) -> String {
+    const MOMENTS: [&str; 6] = [
+        "ts",
+        "CAST(t0 AS TIMESTAMP)",
+        "CAST(t3 AS TIMESTAMP)",
+        "CAST(d AS TIMESTAMP)",
+        "tn",
+        "t0",
+    ];
+    let by = dice.pick(&INTERVALS);
+    let other =
+        dice.pick(&["TIMESTAMP '2024-03-01 00:00:00'", "CAST(t3 AS TIMESTAMP)", "ts", "t0"]);
+    let between = format!("({} - {other})", dice.pick(&MOMENTS));
+    match dice.below(4) {
+        0 => format!("INTERVAL '{by}' <= {between}"),
+        1 => {
+            format!("{between} BETWEEN INTERVAL '-{} days' AND INTERVAL '{by}'", 1 + dice.below(90))
+        }
+        _ => format!("{between} {} INTERVAL '{by}'", dice.pick(&["<", ">=", "=", "<>"])),
+    }
+}
+
 /// A number of a date.
 fn of_days(dice: &mut Dice) -> String {
     const PARTS: [&str; 12] = [
@@ -226,7 +249,8 @@ pub(super) fn predicate(dice: &mut Dice, depth: usize) -> String {
         };
     }
     let value = number(dice, 0);
-    match dice.below(24) {
+    match dice.below(25) {
+        24 => span(dice),
         14 => {
             format!("{}({}, 'p')", dice.pick(&["STARTS_WITH", "ENDS_WITH", "CONTAINS"]), text(dice))
         }
@@ -491,13 +515,14 @@ fn from(dice: &mut Dice) -> String {
         }
         7 => {
             let others = ["id", "s", "c", "f"];
+            let real = dice.pick(&["SUM(x)", "SUM(y)", "AVG(y)", "SUM(CAST(b AS DOUBLE) * y)"]);
             let spread = dice.pick(&["STDDEV", "STDDEV_POP", "VAR_SAMP", "VAR_POP"]);
             let call = |name: &&str| match *name {
                 name if others.contains(&name) => name.to_owned(),
                 "a" => format!("COUNT(*) FILTER (WHERE {predicate}) AS a"),
                 "b" => "COUNT(DISTINCT b) AS b".to_owned(),
                 "x" => "AVG(CLAMP(y, -3, 4)) AS x".to_owned(),
-                "y" => "SUM(x) AS y".to_owned(),
+                "y" => format!("{real} AS y"),
                 "g" => format!("{spread}(CLAMP(y, -1, 3)) AS g"),
                 "m" => "MEDIAN(m) AS m".to_owned(),
                 "h" => "MEDIAN(x) AS h".to_owned(),

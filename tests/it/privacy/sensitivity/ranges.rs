@@ -46,6 +46,10 @@ fn the_width_of_a_type_is_no_range() {
         "SUM(u1)",
         "AVG(u4)",
         "SUM(i2 + 1)",
+        "SUM(b + 1)",
+        "SUM(2025 - b)",
+        "SUM(-b)",
+        "SUM(a * b)",
         "SUM(ABS(CAST(u1 AS INT)))",
         "SUM(b / 4)",
         "SUM(n)",
@@ -64,9 +68,19 @@ fn the_width_of_a_type_is_no_range() {
     for call in ["MEDIAN(i2)", "MAX(u1)", "QUANTILE(u4, 0.25)"] {
         assert_eq!(bounds(&format!("SELECT EXPONENTIAL(eps=1) {call} FROM t")), None, "{call}");
     }
-    for inner in ["SUM(i2)", "MIN(u1)", "MAX(CAST(i2 AS INT))"] {
+    // Without two ends, a sum on a grid may be any number.
+    for (inner, of) in [
+        ("SUM(i2)", "v"),
+        ("MIN(u1)", "v"),
+        ("MAX(CAST(i2 AS INT))", "v"),
+        ("SUM(y)", "v"),
+        ("AVG(y)", "v"),
+        ("SUM(GREATEST(y, 0))", "LEAST(v, 5)"),
+        ("AVG(GREATEST(y, 0))", "LEAST(v, 5)"),
+        ("AVG(LEAST(y, 0))", "GREATEST(v, -5)"),
+    ] {
         let sql = format!(
-            "SELECT LAPLACE(eps=1) SUM(v) FROM (SELECT id, {inner} AS v FROM t GROUP BY id) AS q"
+            "SELECT LAPLACE(eps=1) SUM({of}) FROM (SELECT id, {inner} AS v FROM t GROUP BY id) AS q"
         );
         assert_eq!(bounds(&sql), None, "{inner}");
     }
@@ -81,9 +95,16 @@ fn types_bound_what_is_not_released() {
         ("SUM(i2) FILTER (WHERE i2 BETWEEN 0 AND 5)", (0, 5)),
         ("COUNT(*) FILTER (WHERE i2 + 1 > 3)", (0, 1)),
         ("SUM(CLAMP(-CAST(i2 AS INT), 0, 9))", (0, 9)),
+        ("SUM(CLAMP(2025 - b, 0, 9))", (0, 9)),
+        ("SUM(LEAST(GREATEST(b, 0) + 1, 9))", (1, 9)),
+        ("COUNT(*) FILTER (WHERE -b * a > 3)", (0, 1)),
     ] {
         assert_eq!(bounds_of(call), Some(expected), "{call}");
     }
-    let sql = "SELECT LAPLACE(eps=1) SUM(CLAMP(v, 0, 9)) FROM (SELECT id, SUM(i2) AS v FROM t GROUP BY id) AS q";
-    assert_eq!(bounds(sql), Some((0, 9)));
+    for inner in ["SUM(i2)", "SUM(b - a)"] {
+        let sql = format!(
+            "SELECT LAPLACE(eps=1) SUM(CLAMP(v, 0, 9)) FROM (SELECT id, {inner} AS v FROM t GROUP BY id) AS q"
+        );
+        assert_eq!(bounds(&sql), Some((0, 9)), "{inner}");
+    }
 }

@@ -60,7 +60,7 @@ fn compared(sql: &str, world: &World) -> Option<Compared> {
     })
 }
 
-const CONDITIONS: [(&str, Compared); 99] = [
+const CONDITIONS: [(&str, Compared); 107] = [
     ("a = 3", Raw),
     ("a >= 1", Raw),
     ("a > 0", Raw),
@@ -158,6 +158,16 @@ const CONDITIONS: [(&str, Compared); 99] = [
     ("n >= 3", Raw),
     ("n < 0", Raw),
     ("n = 8", Raw),
+    // What has no range is NULL where it does not fit.
+    ("b + 9223372036854775807 > 0", Enforced),
+    ("2025 - b < 2020", Enforced),
+    ("-b <= 3", Enforced),
+    ("a * b BETWEEN -9 AND 9", Enforced),
+    // The time between two moments.
+    ("ts - CAST(t3 AS TIMESTAMP) > INTERVAL '40 days'", Enforced),
+    ("INTERVAL '1 month' >= CAST(t0 AS TIMESTAMP) - ts", Enforced),
+    ("ts - TIMESTAMP '2024-03-01 00:00:00' < INTERVAL '12 hours'", Enforced),
+    ("CAST(d AS TIMESTAMP) - ts NOT BETWEEN INTERVAL '-3 days' AND INTERVAL '2 days'", Enforced),
     ("s = 'q' AND a > 2", Raw),
     ("s = 'q' OR a > 2", Raw),
     ("s = 'q' OR a >= 0", Both),

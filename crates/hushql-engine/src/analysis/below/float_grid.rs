@@ -6,6 +6,7 @@
 //! ```text
 //! AVG(x) of one person, x in [0, 3]        the sum of round(x · 2^37), over 2^37 and the number of rows
 //! AVG(x) of one person, x in [0, 2^45]     the sum of round(x), in 38 digits, over the number of rows
+//! AVG(x) of one person, no range           the sum of round(x · 2^80), in 76 digits, over the number of rows
 //! AVG(x) of one person, x STEP 0.1         the sum of round(x · 10), over 10 times the number of rows: a mean of 2 is exactly 2
 //! ```
 
@@ -149,6 +150,24 @@ pub(super) fn no_grid(text: &str) -> Refusal {
             argument_of(text)
         ),
     )
+}
+
+/// A grid for sums of floats without a range: 2⁸⁰ steps per 1, in 76 digits.
+///
+/// # Guarantee
+/// Values end at ±10⁴⁰, and a sum of up to 2³⁶ of them fits. Integers are added, so the order of
+/// rows does not matter; beyond, the sum wraps around at 256 bits, in any order.
+fn grid_of_any() -> FloatGrid {
+    const END: f64 = 1e40;
+    FloatGrid { lo: -END, hi: END, per_one: 80_f64.exp2(), steps: DataType::Decimal256(76, 0) }
+}
+
+/// A grid for sums over the rows of one unit, with or without a range.
+pub(super) fn grid_of_rows(values: &Facts, text: &str) -> Result<FloatGrid, Refusal> {
+    match values.known().bounds() {
+        Some(_) => grid_of_sums(values, text),
+        None => Ok(grid_of_any()),
+    }
 }
 
 pub(super) fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal> {

@@ -19,7 +19,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use num_traits::ToPrimitive;
 
-use super::float_grid::{clamped, ends, grid_of, grid_of_sums, moment, no_grid, summed};
+use super::float_grid::{clamped, ends, grid_of, grid_of_rows, moment, no_grid, summed};
 use super::relation::PrivateRelation;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::Facts;
@@ -282,11 +282,22 @@ fn spread(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     })
 }
 
+/// The facts of a result. What is not clamped to two ends can be any number: on a grid, values end
+/// at its ends, and sums wrap around.
+fn within(bounds: &Option<(ScalarValue, ScalarValue)>, facts: Facts) -> Facts {
+    let any = Interval::everything;
+    match bounds {
+        Some(_) => facts,
+        None => Facts { range: any(), always: any(), ..facts },
+    }
+}
+
 /// A sum of floats, on a grid.
 fn float_sum(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
-    let grid = grid_of_sums(&asked.facts, &asked.text)?.for_many(asked.of_block);
+    let grid = grid_of_rows(&asked.facts, &asked.text)?.for_many(asked.of_block);
     let facts = summed(&asked.facts, asked.rows, &asked.result_type);
     let bounds = ends(&facts.always, &asked.result_type);
+    let facts = within(&bounds, facts);
     Ok(Inner {
         arguments: vec![grid.steps(asked.argument)],
         filter: asked.filter,
@@ -311,9 +322,10 @@ fn exact_sum(asked: InnerCall<'_>) -> Inner {
 
 /// A mean of floats: a sum on a grid, over a count.
 fn float_mean(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
-    let grid = grid_of_sums(&asked.facts, &asked.text)?.for_many(asked.of_block);
+    let grid = grid_of_rows(&asked.facts, &asked.text)?.for_many(asked.of_block);
     let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
     let bounds = ends(&facts.known(), &asked.result_type);
+    let facts = within(&bounds, facts);
     Ok(Inner {
         arguments: vec![grid.steps(asked.argument)],
         filter: asked.filter,

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
+use datafusion::logical_expr::expr::{Case, Cast, InList, Like, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use crate::analysis::expr::nulls::makes_null;
+use crate::analysis::expr::nulls::{has_checked_integer, makes_null};
 use crate::analysis::expr::shape::{
     Total, castable, is_string, is_temporal, is_time, may_cast, no_operator, no_value, not_allowed,
     partial, readable, to_fit, type_of, union, widens,
@@ -39,6 +39,7 @@ pub(crate) mod calendar;
 pub(crate) mod computable_types;
 pub(crate) mod date_arithmetic;
 pub(crate) mod domain;
+mod duration_comparisons;
 pub(crate) mod facts;
 pub(crate) mod functions;
 pub(crate) mod grid_limits;
@@ -93,7 +94,8 @@ pub(crate) fn exact(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             }
             one => names(one),
         };
-        facts.null_key = facts.nullable && (facts.null_key || named() || makes_null(expr, scope));
+        let made = || makes_null(expr, scope) || has_checked_integer(&total.expr);
+        facts.null_key = facts.nullable && (facts.null_key || named() || made());
     }
     Ok(total)
 }
@@ -138,7 +140,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         Expr::IsNotFalse(inner) => boolean(inner, scope, |e| Expr::IsNotFalse(Box::new(e))),
         Expr::IsNotUnknown(inner) => boolean(inner, scope, |e| Expr::IsNotUnknown(Box::new(e))),
         Expr::Negative(inner) => with_one_zero(negative(inner, expr, scope)?, scope),
-        Expr::Between(between) => self::between(between, scope),
+        Expr::Between(between) => duration_comparisons::between(between, scope, exact),
         Expr::Case(case) => self::case(case, scope),
         Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) => {
             with_one_zero(cast(inner, field.data_type(), expr, scope)?, scope)
@@ -222,6 +224,9 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
     if let Some(moments) = date_arithmetic::arithmetic(binary, whole, scope, exact)? {
         return Ok(moments);
     }
+    if let Some(compared) = duration_comparisons::compared(binary, scope, exact)? {
+        return Ok(compared);
+    }
     let op = binary.op;
     let side = if op == Operator::StringConcat { total } else { exact };
     let (left, right) = (side(&binary.left, scope)?, side(&binary.right, scope)?);
@@ -291,7 +296,8 @@ fn concatenation(left: Total, right: Total, whole: &Expr, scope: &Scope) -> Resu
     Ok(Total { expr: joined(left.expr, right.expr, &to), facts: Facts::of_type(&to) })
 }
 
-/// `+ - * / %`: integers and decimals must provably fit their type; a zero divisor gives NULL.
+/// `+ - * / %`: integers and decimals must provably fit their type; a zero divisor gives NULL. An
+/// integer whose operands have no declared range is NULL where it does not fit.
 fn arithmetic(
     left: Total,
     op: Operator,
@@ -325,6 +331,7 @@ fn arithmetic(
     let mut range = apply(&left.facts.range, &right.facts.range);
     let known = apply(&left.facts.known(), &right.facts.known());
     let mut always = apply(&left.facts.always, &right.facts.always);
+    let mut overflows = false;
     if integer || decimal {
         let Some(fits) = type_range(&result_type) else {
             return Err(not_allowed(whole, "arithmetic of this type is not known"));
@@ -333,7 +340,8 @@ fn arithmetic(
         // fit only on rows that enter the release. A quotient out of range fails, so it must fit on
         // every row. A remainder of decimals that does not fit is NULL.
         let proven = if divides { &always } else { &known };
-        let may_be_null = divides && decimal;
+        let may_be_null = divides && decimal || integer && range.bounds().is_none();
+        overflows = integer && !proven.is_within(&fits);
         if !may_be_null && !proven.is_within(&fits) {
             return Err(partial(
                 whole,
@@ -363,11 +371,11 @@ fn arithmetic(
     };
     // NaN can only come from infinities, which need floats beyond these ranges.
     let finite = [&left.facts.always, &right.facts.always, &always].into_iter().all(is_moderate);
-    let nullable =
-        divides || left.facts.nullable || right.facts.nullable || !(integer || decimal || finite);
-    let facts = Facts { range, always, nullable, keys: None, null_key: false, is_unit: false };
+    let fits = if integer || decimal { !overflows } else { finite };
+    let nullable = divides || left.facts.nullable || right.facts.nullable || !fits;
+    let facts = Facts { range, always, nullable, keys: None, null_key: overflows, is_unit: false };
     // An operation that can fail at run time returns NULL instead, even if ranges rule it out.
-    let fails = decimal || (divides && integer && !is_moderate_divisor(&divisor));
+    let fails = decimal || overflows || (divides && integer && !is_moderate_divisor(&divisor));
     let expr = match fails {
         true => checked(left.expr, op, divisor, &result_type)
             .ok_or_else(|| not_allowed(whole, "arithmetic of this type is not known"))?,
@@ -412,34 +420,27 @@ fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal>
     if !data_type.is_numeric() || !castable(&data_type) {
         return Err(not_allowed(whole, "only numbers can be negated"));
     }
+    let mut overflows = false;
     if let Some(fits) = type_range(&data_type) {
-        if !known.is_within(&fits) || !always.is_within(&fits) {
+        overflows = !known.is_within(&fits) || !always.is_within(&fits);
+        // Without a declared range, the negative of the least integer is NULL.
+        if overflows && !(data_type.is_integer() && range.bounds().is_none()) {
             let hint = format!("-CLAMP({}, lo, hi)", readable(&inner.expr));
             return Err(partial(whole, "the negative can overflow", hint));
         }
         always = always.intersect(&fits);
     }
-    let facts = Facts { range, always, keys: None, is_unit: false, ..inner.facts };
-    let exact = data_type.is_integer() || data_type.is_decimal();
-    let expr = match ScalarValue::new_zero(&data_type).ok().filter(|_| exact) {
-        Some(zero) => {
-            checked(Expr::Literal(zero, None), Operator::Minus, inner.expr, &data_type)
-                .ok_or_else(|| not_allowed(whole, "the negative of this type is not known"))?
-        }
+    let nullable = inner.facts.nullable || overflows;
+    let facts = Facts { range, always, nullable, keys: None, is_unit: false, ..inner.facts };
+    let is_whole = data_type.is_integer();
+    let zero = ScalarValue::new_zero(&data_type).ok().map(|zero| Expr::Literal(zero, None));
+    let expr = match zero.filter(|_| is_whole || data_type.is_decimal()) {
+        Some(zero) if is_whole && !overflows => combine(zero, Operator::Minus, inner.expr),
+        Some(zero) => checked(zero, Operator::Minus, inner.expr, &data_type)
+            .ok_or_else(|| not_allowed(whole, "the negative of this type is not known"))?,
         None => Expr::Negative(Box::new(inner.expr)),
     };
     Ok(Total { expr, facts })
-}
-
-fn between(between: &Between, scope: &Scope) -> Result<Total, Refusal> {
-    let part = |e: &Expr| exact(e, scope).map(|t| Box::new(t.expr));
-    let expr = Expr::Between(Between::new(
-        part(&between.expr)?,
-        between.negated,
-        part(&between.low)?,
-        part(&between.high)?,
-    ));
-    Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
 }
 
 fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {

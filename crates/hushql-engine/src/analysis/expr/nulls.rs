@@ -1,4 +1,5 @@
-//! Whether an expression turns values into NULL: `NULLIF(x, 1) > 0`, `10 / x`, CASE without ELSE.
+//! Whether an expression turns values into NULL: `NULLIF(x, 1) > 0`, `10 / x`, CASE without ELSE,
+//! and `x + 1` of whole numbers without a range.
 //!
 //! In: an expression, and the facts about its columns. Out: whether the query itself can make it
 //! NULL. If so, NULL is a group key. No bound relies on this.
@@ -15,7 +16,7 @@ use super::facts::{Scope, constant, rational};
 use super::functions::takes_exact_moments;
 use super::interval::Interval;
 use super::shape::{is_string, type_of};
-use crate::functions::{reach_of_moments, temporal_limits, ticks_a_day};
+use crate::functions::{is_checked_integer, reach_of_moments, temporal_limits, ticks_a_day};
 use crate::privacy::Rational;
 
 /// True if an expression can be NULL although none of its columns is.
@@ -65,23 +66,11 @@ fn of_operands(expr: &Expr, own: Moments, scope: &Scope) -> Moments {
 fn makes_null_as(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
     let operands = of_operands(expr, moments, scope);
     let of = |expr: &Expr| makes_null_as(expr, scope, operands);
-    // These predicates are never NULL.
-    let is_decided = matches!(
-        expr,
-        Expr::IsNull(_)
-            | Expr::IsNotNull(_)
-            | Expr::IsTrue(_)
-            | Expr::IsNotTrue(_)
-            | Expr::IsFalse(_)
-            | Expr::IsNotFalse(_)
-            | Expr::IsUnknown(_)
-            | Expr::IsNotUnknown(_)
-    );
     let has_subquery = matches!(
         expr,
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_)
     );
-    if is_decided || has_subquery {
+    if is_decided(expr) || has_subquery {
         return false;
     }
     if let Expr::Literal(value, _) = expr {
@@ -124,6 +113,50 @@ fn makes_null_as(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
     let mut found = false;
     let walked = expr.apply_children(|child| {
         found |= of(child);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.is_ok() && found
+}
+
+/// True if an expression is a predicate that is never NULL.
+fn is_decided(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotUnknown(_)
+    )
+}
+
+/// True if a total expression is NULL where a sum, difference or product of whole numbers does not
+/// fit.
+///
+/// # Guarantee
+/// Depends only on the query and the declarations.
+pub(crate) fn has_checked_integer(total: &Expr) -> bool {
+    if is_decided(total) {
+        return false;
+    }
+    if let Expr::Case(Case { expr: _, when_then_expr, else_expr }) = total {
+        return else_expr.as_deref().is_some_and(has_checked_integer)
+            || when_then_expr.iter().any(|(_, then)| has_checked_integer(then));
+    }
+    if let Expr::ScalarFunction(call) = total {
+        if is_checked_integer(&call.func) {
+            return true;
+        }
+        if matches!(call.func.name(), "coalesce" | "greatest" | "least") {
+            return call.args.iter().all(has_checked_integer);
+        }
+    }
+    let mut found = false;
+    let walked = total.apply_children(|child| {
+        found |= has_checked_integer(child);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     walked.is_ok() && found
