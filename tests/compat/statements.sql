@@ -268,7 +268,7 @@ SELECT COUNT(*) FROM (SELECT FIRST_VALUE(product) OVER (PARTITION BY user_id ORD
 
 -- Arithmetic, comparisons, AND, OR, NOT | both
 SELECT COUNT(*) FROM adult WHERE NOT (age * 2 > 60 OR hours_per_week - 10 < 20) AND age % 2 = 0;
--- Arithmetic that can overflow | both | CLAMP the column
+-- Arithmetic that can overflow | both | NULL where the result does not fit. Beyond a declared range it is HQ006
 SELECT COUNT(*) FROM adult WHERE id + 1 > 5;
 -- Division | both
 SELECT AVG(hours_per_week / 7.0) FROM adult;

@@ -296,8 +296,8 @@ fn concatenation(left: Total, right: Total, whole: &Expr, scope: &Scope) -> Resu
     Ok(Total { expr: joined(left.expr, right.expr, &to), facts: Facts::of_type(&to) })
 }
 
-/// `+ - * / %`: integers and decimals must provably fit their type; a zero divisor gives NULL. An
-/// integer whose operands have no declared range is NULL where it does not fit.
+/// `+ - * / %`: integers and decimals must provably fit their type; a zero divisor gives NULL. A
+/// sum or product of integers without a declared range is NULL where it does not fit.
 fn arithmetic(
     left: Total,
     op: Operator,
@@ -337,10 +337,11 @@ fn arithmetic(
             return Err(not_allowed(whole, "arithmetic of this type is not known"));
         };
         // A sum or product that overflows wraps silently: it is wrong but does not fail, so it must
-        // fit only on rows that enter the release. A quotient out of range fails, so it must fit on
-        // every row. A remainder of decimals that does not fit is NULL.
+        // fit only on rows that enter the release, or is NULL where no range is declared. A
+        // quotient out of range fails, so it must fit on every row. A remainder of decimals that
+        // does not fit is NULL.
         let proven = if divides { &always } else { &known };
-        let may_be_null = divides && decimal || integer && range.bounds().is_none();
+        let may_be_null = if divides { decimal } else { integer && range.bounds().is_none() };
         overflows = integer && !proven.is_within(&fits);
         if !may_be_null && !proven.is_within(&fits) {
             return Err(partial(
