@@ -165,7 +165,6 @@ fn what_is_not_derived_is_refused() {
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(v) FROM (SELECT AVG(CLAMP(b, 0, 5)) / 0 AS v FROM t) q",
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT s, COUNT(*) AS v FROM t GROUP BY s) q",
         "s, SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT s, COUNT(*) AS v FROM t GROUP BY s) q GROUP BY s",
-        "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT SUM(y) AS v FROM t) q",
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM (SELECT a FROM t ORDER BY a LIMIT 3) u) q",
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)), SAMPLE_AND_AGGREGATE(eps=1, blocks=5) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t) q",
         "SAMPLE_AND_AGGREGATE(eps=1, blocks=4) MEDIAN(CLAMP(v, 0, 1)), EXPONENTIAL(eps=1) MEDIAN(CLAMP(v, 0, 1)) FROM (SELECT COUNT(*) AS v FROM t) q",
