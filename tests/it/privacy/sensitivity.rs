@@ -53,7 +53,7 @@ mod raw;
 mod sets;
 mod unread_columns;
 
-pub(crate) use query::TYPES;
+pub(crate) use query::{TYPES, compares_spans};
 use query::{clamped, number, predicate, query};
 
 /// SplitMix64: tests repeat exactly.

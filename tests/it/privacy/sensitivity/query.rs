@@ -126,6 +126,14 @@ fn span(dice: &mut Dice) -> String {
     }
 }
 
+/// Whether a statement compares the time between two moments with an interval. Plain DataFusion
+/// compares months, days and nanoseconds one after the other: 40 days, which are nanoseconds
+/// there, are less than one.
+pub(crate) fn compares_spans(sql: &str) -> bool {
+    let compared = ["<", ">", "=", "BETWEEN"].map(|op| format!("{op} INTERVAL '"));
+    compared.iter().any(|text| sql.contains(text)) || sql.contains("' <= (")
+}
+
 /// A number of a date.
 fn of_days(dice: &mut Dice) -> String {
     const PARTS: [&str; 12] = [
