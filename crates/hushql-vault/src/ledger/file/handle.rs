@@ -83,8 +83,15 @@ impl Handle {
     }
 
     /// Moves the anchor, if there is one, to the end of the ledger, whichever program wrote it.
+    ///
+    /// # Guarantee
+    /// The anchor is never ahead of the ledger on the disk, if this handle has synced the folder
+    /// since it last followed the ledger: what other programs have committed since then is synced
+    /// first. SQLite syncs the folder for them, but continues if that fails.
     pub(crate) fn move_anchor(&mut self, path: &str) -> Result<(), VaultError> {
-        let Self { connection, witness, anchor: Some(anchor), .. } = self else { return Ok(()) };
+        let Self { connection, witness, anchor: Some(anchor), place, unsynced, .. } = self else {
+            return Ok(());
+        };
         // A commit releases the write lock, and two programs must not move the anchor at once.
         connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| {
             match Fault::from(error).at(path) {
@@ -93,8 +100,12 @@ impl Handle {
             }
         })?;
         let mut ahead = witness.clone();
-        let moved =
-            ahead.advance(connection).and_then(|()| anchor.follow(connection, &ahead, path));
+        let moved = ahead.advance(connection).and_then(|()| {
+            if let Some(place) = place.as_ref().filter(|_| ahead.mark() != witness.mark()) {
+                place.sync(path).inspect_err(|_| *unsynced = true)?;
+            }
+            anchor.follow(connection, &ahead, path)
+        });
         let end =
             if connection.is_autocommit() { Ok(()) } else { connection.execute_batch("ROLLBACK") };
         moved.and(end.map_err(Fault::from)).map_err(|fault| fault.at(path))?;

@@ -92,6 +92,13 @@ impl VaultPlace {
         Ok(Self { path, journal: PathBuf::from(journal), file, home, folder })
     }
 
+    /// The place of a file in a folder that cannot be synced, for tests.
+    #[cfg(all(test, unix))]
+    pub(crate) fn without_syncs(path: &Path) -> io::Result<Self> {
+        let folder = SyncedFolder { file: fs::File::open("/dev/null")? };
+        Ok(Self { folder, ..Self::from_path(path)? })
+    }
+
     /// The absolute path.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -272,6 +272,7 @@ impl Witness {
         connection: &Connection,
         entries: Vec<LedgerEntry>,
     ) -> Result<i64, Fault> {
+        let before = self.mark();
         let first = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
         let now = time::now()?;
         for mut entry in entries {
@@ -281,7 +282,25 @@ impl Witness {
             self.push(connection, entry)?;
         }
         store::set_seal(connection, SealedRows::Ledger, self.chain)?;
+        self.check_written(connection, before)?;
         Ok(first)
+    }
+
+    /// Reads the entries after a mark again, as they are in the file now.
+    ///
+    /// # Guarantee
+    /// `Ok` only if they are those that were appended: each hash covers everything that is read. So
+    /// a charge whose row differs from what was asked is rolled back, and pays for nothing.
+    fn check_written(&self, connection: &Connection, before: Mark) -> Result<(), Fault> {
+        let mut reached = before;
+        for entry in entries(connection, before.sequence, self.sequence)? {
+            check_link(&reached, &entry)?;
+            reached = Mark { sequence: entry.sequence, hash: entry.chain };
+        }
+        match reached == self.mark() {
+            true => Ok(()),
+            false => Err(Fault::Damage("what was written to its ledger is not there".to_owned())),
+        }
     }
 
     /// Links an entry to the end of the chain and stores it, with its checkpoint if one is due;

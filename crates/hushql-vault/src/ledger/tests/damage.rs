@@ -4,6 +4,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::sync::Arc;
 use std::time::Duration;
 
 use hushql_privacy::privacy::Spend;
@@ -17,6 +19,8 @@ use super::views::view;
 use super::{NANO, budget, file, request, spend, table, total};
 use crate::catalog::{Budget, Catalog, Privacy, Table};
 use crate::ledger::charging::charge;
+#[cfg(unix)]
+use crate::ledger::file::{anchor::Anchor, place::VaultPlace};
 use crate::ledger::{BudgetState, LedgerEntry, Vault, VaultError};
 
 type Dump = (Catalog, Vec<BudgetState>, Vec<LedgerEntry>, Vec<String>);
@@ -560,4 +564,59 @@ fn a_removed_vault_is_not_charged() {
             path.display()
         )
     );
+}
+
+/// What is read again after it was written is what was meant, or nothing is paid.
+#[test]
+fn a_row_that_is_written_otherwise_pays_for_nothing() {
+    for (row, what) in [
+        ("epsilon_nano = 0", "an amount"),
+        ("analyst = 'owner'", "a name"),
+        ("plan_hash = zeroblob(32)", "a hash"),
+    ] {
+        let (_folder, path, before) = specimen();
+        let vault = Vault::open(&path).unwrap();
+        let sql = format!(
+            "DROP TRIGGER ledger_is_never_changed;
+             CREATE TEMP TRIGGER otherwise AFTER INSERT ON main.ledger
+             BEGIN UPDATE ledger SET {row} WHERE sequence = NEW.sequence; END"
+        );
+        vault.raw(|connection| connection.execute_batch(&sql)).unwrap();
+        let refused = vault.charge(&request(3, 0, &["adult"]));
+        assert!(matches!(refused, Err(VaultError::Corrupt { .. })), "{what}: {refused:?}");
+        drop(vault);
+        let left = Connection::open(&path).unwrap();
+        let entries: i64 =
+            left.query_row("SELECT count(*) FROM ledger", [], |row| row.get(0)).unwrap();
+        assert_eq!(usize::try_from(entries).unwrap(), before.2.len(), "{what}");
+    }
+}
+
+/// What another program has committed is on the disk before the anchor says that it is there: after
+/// a power cut, a vault behind its anchor would be refused as an older copy.
+#[cfg(unix)]
+#[test]
+fn an_anchor_follows_what_is_on_the_disk() {
+    let (_folder, path) = file(spend(50, 5));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let anchor = elsewhere.path().join("anchor");
+    let unsynced = || Some(Arc::new(VaultPlace::without_syncs(&path).unwrap()));
+    // The entries that a vault has when it is given its anchor may be those of another program.
+    let new = Vault::open(&path).unwrap();
+    new.with_handle(|handle| handle.place = unsynced());
+    let made = Anchor::create(&anchor, &path, new.with_handle(|handle| handle.witness.mark()));
+    let refused = new.held_to(made.unwrap());
+    assert!(matches!(refused, Err(VaultError::Unsynced { .. })), "{refused:?}");
+    fs::remove_file(&anchor).unwrap();
+
+    let ours = Vault::make_anchor(&path, &anchor).unwrap();
+    let theirs = Vault::open_anchored(&path, &anchor).unwrap();
+    ours.with_handle(|handle| {
+        handle.place = unsynced();
+        handle.move_anchor("study.db").expect("nothing is new");
+        assert!(theirs.charge(&request(3, 0, &["adult"])).is_ok());
+        let refused = handle.move_anchor("study.db");
+        assert!(matches!(refused, Err(VaultError::Unsynced { .. })), "{refused:?}");
+        assert!(handle.unsynced, "the system reports it once");
+    });
 }

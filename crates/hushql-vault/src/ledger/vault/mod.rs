@@ -543,6 +543,12 @@ impl Vault {
         VaultError::Poisoned { path: self.path.clone() }
     }
 
+    /// The handle, for tests that move its anchor.
+    #[cfg(test)]
+    pub(super) fn with_handle<T>(&self, work: impl FnOnce(&mut Handle) -> T) -> T {
+        work(&mut self.handle.lock().expect("no test panics with the lock"))
+    }
+
     /// The raw connection, for tests that damage a vault or fill its disk.
     #[cfg(test)]
     pub(super) fn raw<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {

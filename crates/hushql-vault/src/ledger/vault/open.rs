@@ -292,10 +292,12 @@ impl Vault {
     }
 
     /// Moves the anchor to the end of the ledger, which proves that it can be moved, and keeps it.
-    fn held_to(mut self, anchor: Anchor) -> Result<Self, VaultError> {
+    pub(in crate::ledger) fn held_to(mut self, anchor: Anchor) -> Result<Self, VaultError> {
         let path = self.path.clone();
         let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
         handle.anchor = Some(anchor);
+        // The newest entries may be those of another program.
+        handle.place.as_ref().map_or(Ok(()), |place| place.sync(&path))?;
         handle.move_anchor(&path)?;
         Ok(self)
     }
