@@ -1,7 +1,8 @@
--- The declarations of `people`, whoever is in it: one row a person.
-CREATE EXTERNAL TABLE people (id BIGINT, k VARCHAR, word VARCHAR, n BIGINT, v BIGINT)
+-- The declarations of `people`, whoever is in it: one row a person. Towns and words are not declared.
+CREATE EXTERNAL TABLE people (id BIGINT, k VARCHAR, town VARCHAR, word VARCHAR, n BIGINT, v BIGINT, bid BIGINT)
   STORED AS CSV LOCATION 'one.csv';
 ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE;
 ALTER TABLE people ALTER COLUMN k SET PRIVACY DOMAIN IN ('a', 'b', 'c');
 ALTER TABLE people ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 9);
 ALTER TABLE people ALTER COLUMN v SET PRIVACY DOMAIN BETWEEN (0, 99);
+ALTER TABLE people ALTER COLUMN bid SET PRIVACY DOMAIN BETWEEN (0, 9900);

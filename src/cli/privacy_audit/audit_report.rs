@@ -22,8 +22,8 @@ pub(super) struct AuditReport<'a> {
     pub(super) units: usize,
     /// ε and δ.
     pub(super) charged: (f64, f64),
-    /// The ε that the bound is compared with.
-    pub(super) claimed: f64,
+    /// The ε that the bound is compared with, and the δ that the bound allows.
+    pub(super) claimed: (f64, f64),
     /// The most that so many runs can prove.
     pub(super) most: f64,
     pub(super) proof: Proof,
@@ -37,6 +37,7 @@ struct JsonReport<'a> {
     units: usize,
     charged: JsonAmount,
     claimed_epsilon: f64,
+    claimed_delta: f64,
     proved_epsilon: f64,
     most_provable_epsilon: f64,
     event: JsonEvent,
@@ -61,7 +62,7 @@ struct JsonEvent {
 impl AuditReport<'_> {
     /// Whether the claim stands; nothing if the databases do not differ in one unit.
     pub(super) fn verdict(&self) -> Option<bool> {
-        (self.units == 1).then_some(self.proof.epsilon <= self.claimed)
+        (self.units == 1).then_some(self.proof.epsilon <= self.claimed.0)
     }
 
     pub(super) fn json(&self) -> String {
@@ -73,7 +74,8 @@ impl AuditReport<'_> {
             confidence: self.confidence,
             units: self.units,
             charged: JsonAmount { epsilon: self.charged.0, delta: self.charged.1 },
-            claimed_epsilon: self.claimed,
+            claimed_epsilon: self.claimed.0,
+            claimed_delta: self.claimed.1,
             proved_epsilon: *epsilon,
             most_provable_epsilon: self.most,
             event: JsonEvent { text, table, neighbour, of },
@@ -84,17 +86,13 @@ impl AuditReport<'_> {
 
     pub(super) fn text(&self) -> String {
         let Proof { event, counts: [table, neighbour], of, epsilon } = &self.proof;
-        let charged = match self.charged {
-            (epsilon, delta) if delta > 0.0 => format!("ε = {epsilon}, δ = {delta}"),
-            (epsilon, _) => format!("ε = {epsilon}"),
-        };
+        let (charged, claimed) = (amount(self.charged), amount(self.claimed));
         let verdict = match self.verdict() {
             None => "none, since the databases do not differ in one unit".to_owned(),
-            Some(true) => format!("nothing speaks against ε = {}", self.claimed),
+            Some(true) => format!("nothing speaks against {claimed}"),
             Some(false) => format!(
-                "BROKEN: an ε of {} is not kept. If it were, a run would say so with a \
-                 probability of {} at most",
-                self.claimed,
+                "BROKEN: {claimed} is not kept. If it were, a run would say so with a probability \
+                 of {} at most",
                 rounded(1.0 - self.confidence)
             ),
         };
@@ -124,6 +122,14 @@ impl AuditReport<'_> {
         ];
         let line = |(name, text): (&str, String)| format!("{name:<11} {text}");
         lines.map(line).join("\n")
+    }
+}
+
+/// ε, with its δ if it has one.
+fn amount((epsilon, delta): (f64, f64)) -> String {
+    match delta > 0.0 {
+        true => format!("ε = {epsilon}, δ = {delta}"),
+        false => format!("ε = {epsilon}"),
     }
 }
 
@@ -199,7 +205,7 @@ mod tests {
             confidence: 0.95,
             units,
             charged: (1.0, 0.0),
-            claimed: 1.0,
+            claimed: (1.0, 0.0),
             most: 7.2,
             proof: Proof { event, counts: [2_500, 910], of: 5_000, epsilon },
         }
@@ -219,6 +225,8 @@ mod tests {
             (Some(false), Some(1.4))
         );
         assert_eq!(json["event"]["neighbour"], 910);
+        let claimed = AuditReport { claimed: (1.0, 0.05), ..report(1, 0.9) };
+        assert!(claimed.text().contains("nothing speaks against ε = 1, δ = 0.05"));
     }
 
     #[test]

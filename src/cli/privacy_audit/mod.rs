@@ -73,6 +73,9 @@ pub(super) struct AuditArguments {
     /// notice
     #[arg(long, value_name = "EPSILON", value_parser = claim)]
     claim: Option<String>,
+    /// Allow this δ instead of what was charged
+    #[arg(long, value_name = "DELTA", value_parser = claimed_delta)]
+    claim_delta: Option<String>,
     /// Print one object of JSON
     #[arg(long)]
     json: bool,
@@ -88,6 +91,12 @@ fn confidence(text: &str) -> Result<String, String> {
 fn claim(text: &str) -> Result<String, String> {
     let value = text.parse::<f64>().ok().filter(|value| (0.0..=1e6).contains(value));
     value.map(|_| text.to_owned()).ok_or("write a number from 0 to 1000000".to_owned())
+}
+
+/// A claimed δ as it is written.
+fn claimed_delta(text: &str) -> Result<String, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..1.0).contains(value));
+    value.map(|_| text.to_owned()).ok_or("write a number from 0 to below 1".to_owned())
 }
 
 /// A number that was checked when it was read.
@@ -120,10 +129,11 @@ pub(super) async fn run(
     if let Some(warning) = audit_report::not_neighbours(units) {
         printer.warn(&warning);
     }
-    let (claimed, delta) = match &arguments.claim {
-        Some(text) => (checked(text)?, charge.delta),
-        None => (charge.epsilon, charge.delta),
+    let or = |claim: &Option<String>, charged: f64| {
+        claim.as_ref().map_or(Ok(charged), |text| checked(text))
     };
+    let claimed = or(&arguments.claim, charge.epsilon)?;
+    let delta = or(&arguments.claim_delta, charge.delta)?;
     let alpha = 1.0 - checked(&arguments.confidence)?;
     let counted = arguments.runs - arguments.runs / 2;
     let most = most_provable(counted, delta, alpha);
@@ -144,8 +154,8 @@ pub(super) async fn run(
         runs: arguments.runs,
         confidence: checked(&arguments.confidence)?,
         units,
-        charged: (charge.epsilon, delta),
-        claimed,
+        charged: (charge.epsilon, charge.delta),
+        claimed: (claimed, delta),
         most,
         proof: audit(&table.seen, &neighbour.seen, delta, alpha),
     };
