@@ -14,7 +14,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::ast::MechanismName;
 use super::script::TokenOffsets;
 use super::thresholded::{one_line, word};
-use crate::dialect::tokens::{significant, tokens};
+use crate::dialect::tokens::{closing, significant, tokens, with_depth};
 
 /// The query with counts; `epsilon` is their cost if the choice states none. `None` if the query
 /// has no choice, several, or one with a list, a score or a condition of its own.
@@ -112,13 +112,7 @@ fn ends_item(tokens: &[TokenWithSpan], at: usize) -> bool {
 /// Where the expression that begins here ends: at the end of its item, or where another clause of
 /// the choice or its name begins.
 fn end_of_item(tokens: &[TokenWithSpan], begin: usize) -> usize {
-    let mut depth = 0_i64;
-    for (at, token) in tokens.iter().enumerate().skip(begin) {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            _ => {}
-        }
+    for (at, _, depth) in with_depth(tokens, begin) {
         let clause = ["AS", "IN", "BY", "PRIOR"].iter().any(|name| is_word(tokens, at, name));
         if depth < 0 || depth == 0 && (clause || ends_item(tokens, at)) {
             return at;
@@ -127,32 +121,10 @@ fn end_of_item(tokens: &[TokenWithSpan], begin: usize) -> usize {
     tokens.len()
 }
 
-/// The parenthesis that closes the one at `at`.
-fn closing(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
-    let mut depth = 0_i64;
-    for (i, token) in tokens.iter().enumerate().skip(at) {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            _ => {}
-        }
-        if depth <= 0 {
-            return (token.token == Token::RParen).then_some(i);
-        }
-    }
-    None
-}
-
 /// Where the keys of the GROUP BY end that belongs to a SELECT list from which `from` is left.
 fn end_of_keys(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
-    let mut depth = 0_i64;
     let mut grouped = false;
-    for (at, token) in tokens.iter().enumerate().skip(from) {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            _ => {}
-        }
+    for (at, token, depth) in with_depth(tokens, from) {
         let ends = ["HAVING", "QUALIFY", "WINDOW", "ORDER", "LIMIT", "OFFSET", "FETCH", "UNION"];
         let is_over = depth < 0 || depth == 0 && ends.iter().any(|name| is_word(tokens, at, name));
         if is_over || matches!(token.token, Token::EOF | Token::SemiColon) {

@@ -14,7 +14,7 @@ use super::ast::Statement;
 use super::script::TokenOffsets;
 use super::size::Size;
 use crate::dialect::parse;
-use crate::dialect::tokens::{significant, tokens};
+use crate::dialect::tokens::{closing, partner, significant, tokens};
 
 /// A list that is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,36 +111,10 @@ fn is_word(token: &TokenWithSpan, text: &str) -> bool {
     word(token).is_some_and(|w| w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
 }
 
-/// The parenthesis that closes the one at `at`, if there is one.
-fn closing(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
-    let within = tokens.iter().enumerate().skip(at);
-    partner(within, &Token::LParen, &Token::RParen)
-}
-
 /// The parenthesis that the one at `at` closes.
 fn opening(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     let within = tokens.iter().enumerate().take(at + 1).rev();
     partner(within, &Token::RParen, &Token::LParen)
-}
-
-/// Where what the first token begins has its end.
-fn partner<'a>(
-    tokens: impl Iterator<Item = (usize, &'a TokenWithSpan)>,
-    begin: &Token,
-    end: &Token,
-) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (i, token) in tokens {
-        if token.token == *begin {
-            depth += 1;
-        } else if token.token == *end {
-            depth = depth.checked_sub(1)?;
-        }
-        if depth == 0 {
-            return (token.token == *end).then_some(i);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

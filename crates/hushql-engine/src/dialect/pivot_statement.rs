@@ -21,7 +21,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::script::TokenOffsets;
 use super::size::Size;
-use crate::dialect::tokens::{significant, tokens};
+use crate::dialect::tokens::{significant, tokens, with_depth};
 use crate::refusal::{Reason, Refusal};
 
 /// The most PIVOT statements of a text that are read.
@@ -79,13 +79,7 @@ fn last_replaced(text: &str, size: &Size) -> Result<Option<String>, Refusal> {
 /// Where the statement that begins at a token ends: at the parenthesis around it, or at the end of
 /// the text.
 fn end_of_statement(tokens: &[TokenWithSpan], at: usize) -> usize {
-    let mut depth = 0_i64;
-    for (i, token) in tokens.iter().enumerate().skip(at) {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            _ => {}
-        }
+    for (i, token, depth) in with_depth(tokens, at) {
         if depth < 0 || depth == 0 && matches!(token.token, Token::SemiColon | Token::EOF) {
             return i;
         }
@@ -261,17 +255,10 @@ fn selected(list: &str) -> Option<Vec<SelectItem>> {
 
 /// The tokens outside of all parentheses.
 fn outside_parentheses(tokens: &[TokenWithSpan]) -> Vec<usize> {
-    let mut depth = 0_i64;
-    let mut outside = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            _ if depth == 0 => outside.push(at),
-            _ => {}
-        }
-    }
-    outside
+    let outside = with_depth(tokens, 0).filter(|(_, token, depth)| {
+        *depth == 0 && !matches!(token.token, Token::LParen | Token::RParen)
+    });
+    outside.map(|(at, ..)| at).collect()
 }
 
 fn is_word(token: &TokenWithSpan, text: &str) -> bool {

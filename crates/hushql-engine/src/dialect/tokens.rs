@@ -57,3 +57,46 @@ pub(crate) fn keep_ours(name: &str, at: Location) -> Result<(), DialectError> {
     }
     Ok(())
 }
+
+/// The parenthesis that closes the one at `at`, if there is one.
+pub(super) fn closing(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
+    let within = tokens.iter().enumerate().skip(at);
+    partner(within, &Token::LParen, &Token::RParen)
+}
+
+/// Where what the first token begins has its end.
+pub(super) fn partner<'a>(
+    tokens: impl Iterator<Item = (usize, &'a TokenWithSpan)>,
+    begin: &Token,
+    end: &Token,
+) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (i, token) in tokens {
+        if token.token == *begin {
+            depth += 1;
+        } else if token.token == *end {
+            depth = depth.checked_sub(1)?;
+        }
+        if depth == 0 {
+            return (token.token == *end).then_some(i);
+        }
+    }
+    None
+}
+
+/// The tokens from a place on. Each has the number of parentheses that are open behind it; less
+/// than 0 if one is closed that opened before this place.
+pub(super) fn with_depth(
+    tokens: &[TokenWithSpan],
+    from: usize,
+) -> impl Iterator<Item = (usize, &TokenWithSpan, i64)> {
+    let mut depth = 0_i64;
+    tokens.iter().enumerate().skip(from).map(move |(at, token)| {
+        depth += match token.token {
+            Token::LParen => 1,
+            Token::RParen => -1,
+            _ => 0,
+        };
+        (at, token, depth)
+    })
+}
