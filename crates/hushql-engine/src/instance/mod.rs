@@ -149,7 +149,7 @@ impl Inner {
 mod tests {
     use std::fs;
     use std::sync::Arc;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
     use arrow::datatypes::Int64Type;
@@ -252,6 +252,7 @@ mod tests {
     async fn links_are_kept_from_one_statement_to_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| format!("{}/{name}.csv", folder.path().display());
+        let written = Instant::now();
         fs::write(path("people"), "id\n1\n2\n").unwrap();
         fs::write(path("orders"), "number,person\n10,1\n20,2\n30,3\n").unwrap();
         // The order 30 leads to no person, and there is no order 40.
@@ -268,8 +269,10 @@ mod tests {
             owner.execute(statement).await.unwrap();
         }
         let kept = || engine.inner.look_ups.as_ref().map_or(0, |look_ups| look_ups.len());
-        // Files that were changed just now could be changed again without a trace.
-        assert_eq!((asked(&engine).await.as_str(), kept()), ("3 6", 0));
+        // Files that were changed just now could be changed again without a trace. A machine that is
+        // busy may take longer than that.
+        assert_eq!(asked(&engine).await, "3 6");
+        assert!(kept() == 0 || written.elapsed() > Duration::from_secs(1));
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         for _ in 0..2 {
             assert_eq!((asked(&engine).await.as_str(), kept()), ("3 6", 2));
