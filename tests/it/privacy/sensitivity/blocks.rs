@@ -58,8 +58,10 @@ fn rows_of(dice: &mut Dice) -> String {
         2 => "t JOIN shares ON c = word".to_owned(),
         3 => format!("(SELECT DISTINCT {key}, a, b, c, x, y, s, f, d FROM t) AS t"),
         4 => "(SELECT * FROM t UNION ALL SELECT * FROM t WHERE f) AS t".to_owned(),
-        5 => format!("(SELECT *, ROW_NUMBER() OVER (ORDER BY {key}) AS r FROM t) AS t WHERE r < 3"),
-        6 => format!(
+        5 | 13 => {
+            format!("(SELECT *, ROW_NUMBER() OVER (ORDER BY {key}) AS r FROM t) AS t WHERE r < 3")
+        }
+        6 | 14 => format!(
             "(SELECT *, LAG(a) OVER (PARTITION BY {key} ORDER BY b) AS r FROM t) AS t WHERE r < a"
         ),
         7 => "t WHERE CLAMP(b, 0, 9) > (SELECT AVG(CLAMP(b, 0, 9)) FROM t)".to_owned(),
