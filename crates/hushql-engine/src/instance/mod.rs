@@ -269,8 +269,8 @@ mod tests {
             owner.execute(statement).await.unwrap();
         }
         let kept = || engine.inner.look_ups.as_ref().map_or(0, |look_ups| look_ups.len());
-        // Files that were changed just now could be changed again without a trace. A machine that is
-        // busy may take longer than that.
+        // Files that were changed just now could be changed again without a trace. A busy machine
+        // may take longer than that.
         assert_eq!(asked(&engine).await, "3 6");
         assert!(kept() == 0 || written.elapsed() > Duration::from_secs(1));
         tokio::time::sleep(Duration::from_millis(1_100)).await;
