@@ -56,6 +56,11 @@ impl Laplace {
         self.sampler.is_none()
     }
 
+    /// The scale as the sampler draws it; `None` for no noise.
+    pub(super) fn sampler(&self) -> Option<&LaplaceScale> {
+        self.sampler.as_ref()
+    }
+
     /// Noise for one value, in grid units.
     ///
     /// # Guarantee

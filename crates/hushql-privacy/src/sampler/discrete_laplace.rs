@@ -67,6 +67,24 @@ pub fn discrete_laplace<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut
 
 /// One round of the rejection loop; `None` means that the draw was rejected.
 pub(super) fn attempt<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut U) -> Option<i128> {
+    let magnitude = geometric_attempt(scale, uniform)?;
+    match (uniform.coin(), magnitude) {
+        // 0 has two signs. One of them is rejected: otherwise 0 would be twice as likely.
+        (true, 0) => None,
+        (true, magnitude) => Some(magnitude.saturating_neg()),
+        (false, magnitude) => Some(magnitude),
+    }
+}
+
+/// One round of a geometric draw; `None` means that it was rejected.
+///
+/// # Guarantee
+/// If it is not rejected, P(k) = (1 − α)·α^k with α = exp(−s/t), exactly, for k ≥ 0, and k < 2¹²⁶.
+/// Whether it is rejected does not depend on k. Source: Canonne, Kamath, Steinke 2020, algorithm 2.
+pub(super) fn geometric_attempt<U: Uniform + ?Sized>(
+    scale: &LaplaceScale,
+    uniform: &mut U,
+) -> Option<i128> {
     let LaplaceScale { numerator, denominator } = *scale;
     // X = U + t·V is geometric with ratio exp(−1/t): its place within a run of t, and the number of
     // runs.
@@ -86,11 +104,5 @@ pub(super) fn attempt<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut U
             .saturating_add(u128::from(place))
             .checked_div(u128::from(denominator))?,
     };
-    let magnitude = i128::try_from(magnitude).ok()?;
-    match (uniform.coin(), magnitude) {
-        // 0 has two signs. One of them is rejected: otherwise 0 would be twice as likely.
-        (true, 0) => None,
-        (true, magnitude) => Some(magnitude.saturating_neg()),
-        (false, magnitude) => Some(magnitude),
-    }
+    i128::try_from(magnitude).ok()
 }

@@ -21,6 +21,7 @@
 pub mod bernoulli;
 pub mod discrete_gaussian;
 pub mod discrete_laplace;
+pub mod refined_laplace;
 pub mod rng;
 pub mod runs;
 pub mod selection;
@@ -50,6 +51,7 @@ use thiserror::Error;
 
 pub use discrete_gaussian::{Sigma, discrete_gaussian};
 pub use discrete_laplace::{LaplaceScale, discrete_laplace};
+pub use refined_laplace::{Refinement, refined_laplace};
 pub use rng::{QueryRng, Uniform};
 pub use runs::{Run, RunChoice, exponential_runs};
 pub use selection::{exponential, noisy_max, permute_and_flip};

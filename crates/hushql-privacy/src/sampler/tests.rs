@@ -13,7 +13,10 @@ use self::oracle::{Enumerated, enumerate, exp_neg, rational};
 use self::statistics::assert_follows;
 use super::bernoulli::{bernoulli, bernoulli_exp, bernoulli_exp_big};
 use super::rng::{QueryRng, Uniform};
-use super::{LaplaceScale, SamplerError, Sigma, discrete_gaussian, discrete_laplace, selection};
+use super::{
+    LaplaceScale, Refinement, SamplerError, Sigma, discrete_gaussian, discrete_laplace,
+    refined_laplace, selection,
+};
 use crate::privacy::Rational;
 
 /// Paths less likely than 2^−22 are left unexplored. This is little enough to detect a loop that is
@@ -82,6 +85,189 @@ fn laplace_is_exact_at_small_scales() {
         let weights =
             (-12_i128..=12).map(|x| (x, num_traits::pow(alpha.clone(), x.unsigned_abs() as usize)));
         assert_law(&format!("laplace {t}/{s}"), &seen, &weights.collect(), &total);
+    }
+}
+
+/// P(X = x) of discrete Laplace noise with this ratio.
+fn laplace_mass(alpha: &Rational, x: i128) -> Rational {
+    let power = num_traits::pow(alpha.clone(), x.unsigned_abs() as usize);
+    power * (Rational::one() - alpha) / (Rational::one() + alpha)
+}
+
+/// P(W = w): what coarse noise of ratio c is beyond fine noise of ratio f.
+fn mass_between(c: &Rational, f: &Rational, w: i128) -> Rational {
+    let square = |alpha: &Rational| num_traits::pow(Rational::one() - alpha, 2);
+    let p = square(c) * f / (square(f) * c);
+    let spread = (Rational::one() - &p) * laplace_mass(c, w);
+    if w == 0 { p + spread } else { spread }
+}
+
+/// Each pair is a coarse scale and a fine one.
+const REFINED: [[(u64, u64); 2]; 4] =
+    [[(1, 1), (1, 2)], [(1, 1), (1, 3)], [(2, 1), (2, 3)], [(2, 1), (2, 5)]];
+
+/// The coarse noise is the fine noise and an independent rest. The law is written as the joint
+/// probability of both, whose sum over the fine noise is the probability of the coarse noise.
+#[test]
+fn refined_laplace_is_exact_at_small_scales() {
+    for [coarse, fine] in REFINED {
+        let ratio = |(t, s): (u64, u64)| exp_neg(&Rational::new(s.into(), t.into()));
+        let scale = |(t, s)| LaplaceScale::new(t, s).unwrap();
+        let refinement = Refinement::new(&scale(coarse), &scale(fine)).unwrap();
+        let (c, f) = (ratio(coarse), ratio(fine));
+        for n in [-2, 0, 1, 3_i128] {
+            let seen = enumerate(DEPTH, |oracle| refined_laplace::attempt(&refinement, n, oracle));
+            let joint = |m: i128| laplace_mass(&f, m) * mass_between(&c, &f, n - m);
+            let weights = (-9..=9).map(|m| (m, joint(m))).collect();
+            let what = format!("from {coarse:?} to {fine:?} at {n}");
+            assert_law(&what, &seen, &weights, &laplace_mass(&c, n));
+        }
+    }
+}
+
+/// The logarithm of the largest ratio of the probabilities of an outcome, when the number under the
+/// draws is 0 or 1.
+fn loss(range: std::ops::RangeInclusive<i128>, law: impl Fn(i128, i128, i128) -> f64) -> f64 {
+    let mut most = 0.0_f64;
+    for first in range.clone() {
+        for second in range.clone() {
+            for third in range.clone() {
+                let here = law(first, second, third);
+                let there = law(first - 1, second - 1, third - 1);
+                most = most.max((here / there).ln().abs());
+            }
+        }
+    }
+    most
+}
+
+/// P(X = x) of discrete Laplace noise at ε.
+fn mass_at(epsilon: f64, x: i128) -> f64 {
+    let alpha = (-epsilon).exp();
+    (1.0 - alpha) / (1.0 + alpha) * alpha.powi(x.abs() as i32)
+}
+
+/// P(m | n): the law of the finer noise at ε = `fine`, given noise n at ε = `coarse`.
+fn mass_given(coarse: f64, fine: f64, n: i128, m: i128) -> f64 {
+    let [c, f] = [coarse, fine].map(|epsilon| (-epsilon).exp());
+    let p = (1.0 - c).powi(2) * f / ((1.0 - f).powi(2) * c);
+    let rest = (1.0 - p) * mass_at(coarse, n - m) + if n == m { p } else { 0.0 };
+    mass_at(fine, m) * rest / mass_at(coarse, n)
+}
+
+/// A chain of three draws at ε = ½, 1 and 2 loses 2. Two refinements of one draw lose more than
+/// they would be charged, and so does a second draw that is independent of the first.
+#[test]
+fn a_chain_of_refinements_loses_what_its_last_draw_loses() {
+    let first = |n| mass_at(0.5, n);
+    let then = |n, m| mass_given(0.5, 1.0, n, m);
+    let chain = |n, m, k| first(n) * then(n, m) * mass_given(1.0, 2.0, m, k);
+    let branches = |n, m, k| first(n) * then(n, m) * then(n, k);
+    let apart = |n, m, k| first(n) * mass_at(1.0, m) * mass_at(2.0, k);
+    // Given the first draw, a refinement loses the sum of both.
+    let alone = |n, m, _| then(n, m);
+    assert!((loss(-9..=9, chain) - 2.0).abs() < 1e-9);
+    assert!((loss(-9..=9, branches) - 2.5).abs() < 1e-9);
+    assert!((loss(-9..=9, apart) - 3.5).abs() < 1e-9);
+    assert!((loss(-9..=9, alone) - 1.5).abs() < 1e-9);
+}
+
+/// If a bound keeps one row of a person for the first draw and another one for the second, the
+/// numbers under both differ, and two groups lose 1.24 where 1 is charged. So no bound may cut a
+/// row.
+#[test]
+fn refinements_of_other_numbers_lose_more() {
+    let range = || -7..=7_i128;
+    let of = |at: [i128; 2], first: i128, second: i128| {
+        mass_at(0.5, at[0] - first) * mass_given(0.5, 1.0, at[0] - second, at[1] - second)
+    };
+    let mut most = 0.0_f64;
+    let all = range().flat_map(|a| range().map(move |b| [a, b])).collect::<Vec<_>>();
+    for one in &all {
+        for other in &all {
+            let without = of(*one, 0, 0) * of(*other, 0, 0);
+            // Which of both groups has the person's row is drawn anew for each draw.
+            let places = [(0, 0), (0, 1), (1, 0), (1, 1)];
+            let with: f64 =
+                places.iter().map(|(p, q)| of(*one, *p, *q) * of(*other, 1 - p, 1 - q) / 4.0).sum();
+            most = most.max((without / with).ln().abs());
+        }
+    }
+    assert!((most - 1.240_229).abs() < 1e-6, "{most}");
+}
+
+/// An analyst sees the first draw, and refines it where that reveals most. Order 2: the filter
+/// holds if the mean of what the draws reveal, each over what it is charged, is at most 1.
+#[test]
+fn rho_of_a_refinement_covers_whoever_chooses_when_to_refine() {
+    let rho = |epsilon: f64| epsilon * (epsilon / 2.0).tanh();
+    let worst = |coarse: f64, fine: f64, charged: f64| -> f64 {
+        let range = || -60..=60_i128;
+        let of_first = |n: i128| {
+            let (here, there) = (mass_at(coarse, n), mass_at(coarse, n - 1));
+            let of_second = |m: i128| {
+                let there = mass_given(coarse, fine, n - 1, m - 1);
+                mass_given(coarse, fine, n, m).powi(2) / there
+            };
+            let second: f64 = range().map(of_second).sum();
+            here * here / there
+                * (-2.0 * rho(coarse)).exp()
+                * (second * (-2.0 * charged).exp()).max(1.0)
+        };
+        range().map(of_first).sum()
+    };
+    for (coarse, fine) in [(0.5, 1.0), (1.0, 2.0), (0.5, 2.0), (0.1, 1.0)] {
+        assert!(worst(coarse, fine, rho(coarse + fine)) <= 1.0, "{coarse} {fine}");
+    }
+    let difference = worst(0.5, 1.0, rho(1.0) - rho(0.5));
+    assert!((difference - 1.018_684_5).abs() < 1e-6, "{difference}");
+}
+
+/// If the first draw has the coarse law, the second has the fine one, at every scale.
+#[test]
+fn refined_frequencies_follow_the_fine_law() {
+    let pairs = [
+        [(10, 1), (7, 1)],
+        [(1_000, 1), (1, 1)],
+        [(97, 8), (97, 9)],
+        [(1_000_003, 7), (1_000_003, 70)],
+        [(1 << 60, 1), (1 << 60, 3)],
+        [(1, 1), (1, 3)],
+    ];
+    for (seed, [coarse, (t, s)]) in pairs.into_iter().enumerate() {
+        let coarse = LaplaceScale::new(coarse.0, coarse.1).unwrap();
+        let refinement = Refinement::new(&coarse, &LaplaceScale::new(t, s).unwrap()).unwrap();
+        let mut rng = QueryRng::seeded_for_tests(500 + seed as u64);
+        let draws = (0..300_000).map(|_| {
+            let first = discrete_laplace(&coarse, &mut rng);
+            refined_laplace(&refinement, first, &mut rng)
+        });
+        let rate = s as f64 / t as f64;
+        let below = |x: i128| {
+            let tail = |k: i128| (-rate * k as f64).exp() / (1.0 + (-rate).exp());
+            if x > 0 { 1.0 - tail(x) } else { tail(1 - x) }
+        };
+        assert_follows(&format!("refined to {t}/{s}"), draws, below, t as f64 / s as f64);
+    }
+}
+
+/// Only a smaller scale refines, and only if the rates of both steps fit the sampler.
+#[test]
+fn refinements_are_checked() {
+    let of = |coarse: (u64, u64), fine: (u64, u64)| {
+        let scale = |(t, s)| LaplaceScale::new(t, s).unwrap();
+        Refinement::new(&scale(coarse), &scale(fine))
+    };
+    assert!(of((2, 1), (2, 1)).is_err() && of((2, 1), (3, 1)).is_err());
+    assert!(of((2, 1), (1, 1)).is_ok());
+    let wide = LaplaceScale::LIMIT - 1;
+    assert!(of((wide, 1), (wide - 1, 1)).is_err(), "a product of two such numbers does not fit");
+    assert!(of((wide, 1), (wide, 2)).is_ok());
+    let mut rng = QueryRng::seeded_for_tests(9);
+    let refinement = of((wide, 1), (wide, 2)).unwrap();
+    for end in [i128::MIN, i128::MAX] {
+        let drawn = refined_laplace(&refinement, end, &mut rng);
+        assert!(drawn.unsigned_abs() < 1 << 126, "the draw is of the fine noise: {drawn}");
     }
 }
 
