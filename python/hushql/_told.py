@@ -98,6 +98,8 @@ class Receipt:
     is_replayed: bool
     #: The numbers of the charges that paid for the replayed releases.
     replayed: tuple[int, ...]
+    #: The numbers of the charges that paid for kept draws on which the answer is built.
+    refined: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -163,9 +165,9 @@ def accuracy(parts: list[tuple[str, str, float, float]]) -> tuple[Accuracy, ...]
 
 
 def receipt(parts: tuple[Any, ...]) -> Receipt:
-    text, spent, left, cells, sequence, is_replayed, replayed = parts
+    text, spent, left, cells, sequence, is_replayed, (replayed, refined) = parts
     by_budget = {budget: spend(one) for budget, one in left}
-    return Receipt(text, cost(spent), by_budget, tuple(cells), sequence, is_replayed, tuple(replayed))
+    return Receipt(text, cost(spent), by_budget, tuple(cells), sequence, is_replayed, tuple(replayed), tuple(refined))
 
 
 def explanation(parts: tuple[str, str]) -> Explanation:

@@ -29,10 +29,10 @@ pub(crate) fn accuracy(accuracy: &[Accuracy]) -> Vec<AccuracyParts> {
     accuracy.iter().map(parts).collect()
 }
 
-/// Text, spending, remainder by budget, cells, number, whether it is replayed, and the charges that
-/// paid for a replay.
+/// Text, spending, remainder by budget, cells, number, whether it is replayed, the charges that
+/// paid for a replay, and those that paid for draws on which numbers are built.
 pub(crate) type ReceiptParts =
-    (String, CostParts, Vec<(String, SpendParts)>, Vec<String>, i64, bool, Vec<i64>);
+    (String, CostParts, Vec<(String, SpendParts)>, Vec<String>, i64, bool, [Vec<i64>; 2]);
 
 pub(crate) fn receipt(receipt: &Receipt) -> ReceiptParts {
     let left = receipt.left.iter().map(|(budget, left)| (budget.clone(), spend(*left)));
@@ -43,6 +43,6 @@ pub(crate) fn receipt(receipt: &Receipt) -> ReceiptParts {
         receipt.cells.clone(),
         receipt.sequence,
         receipt.is_replayed,
-        receipt.replayed.clone(),
+        [receipt.replayed.clone(), receipt.refined.clone()],
     )
 }

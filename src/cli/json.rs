@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use hushql::privacy::{Cost, Notion, Spend};
-use hushql::{Accuracy, Answer};
+use hushql::{Accuracy, Answer, Receipt};
 use hushql_engine::visible;
 use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
@@ -43,6 +43,9 @@ struct Tail<'a> {
     /// The numbers of the charges that paid for replayed answers.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     replayed: &'a [i64],
+    /// The numbers of the charges that paid for draws on which numbers are built.
+    #[serde(skip_serializing_if = "<[i64]>::is_empty")]
+    refined: &'a [i64],
 }
 
 #[derive(Debug, Serialize)]
@@ -94,15 +97,16 @@ pub(super) fn answer(answer: &Answer, view: &View) -> serde_json::Result<String>
     let receipt = answer.receipt();
     let left = receipt.into_iter().flat_map(|r| &r.left).map(|(name, left)| (name.as_str(), *left));
     let spent = receipt.map_or_else(Cost::default, |r| r.spent);
-    let replayed = receipt.map_or(&[][..], |r| &r.replayed);
-    line(view, accuracy.collect(), answer.notes(), (spent, replayed), left)
+    let charges = |of: fn(&Receipt) -> &[i64]| receipt.map_or(&[][..], of);
+    let earlier = [charges(|r| &r.replayed), charges(|r| &r.refined)];
+    line(view, accuracy.collect(), answer.notes(), (spent, earlier), left)
 }
 
 fn line<'a>(
     view: &'a View,
     accuracy: Vec<AccuracyItem<'a>>,
     notes: &'a [String],
-    (spent, replayed): (Cost, &'a [i64]),
+    (spent, [replayed, refined]): (Cost, [&'a [i64]; 2]),
     left: impl Iterator<Item = (&'a str, Spend)>,
 ) -> serde_json::Result<String> {
     let columns = view.columns.iter().map(|column| column.name.as_str()).collect();
@@ -120,6 +124,7 @@ fn line<'a>(
         cost: cost(spent.neat()),
         left: left.map(|(name, left)| (name, amount(left.neat_down()))).collect(),
         replayed,
+        refined,
     })?;
     let rows = rows(view)?;
     // Both objects become one, with the rows between their members.
@@ -253,7 +258,8 @@ mod tests {
         let cost = both.counted_in(&[Notion::Approximate]);
         let left = Spend::of_epsilon(9_000_000_000, 1_000_000_000_000);
         assert_eq!(
-            line(&view, accuracy, &[], (cost, &[]), [("research", left)].into_iter()).unwrap(),
+            line(&view, accuracy, &[], (cost, [&[], &[]]), [("research", left)].into_iter())
+                .unwrap(),
             "{\"columns\":[\"n\",\"x\",\"d\"],\
              \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],\
              [99999999999999999999,999999999999.999999,\"\"],[null,\"Infinity\",true],\

@@ -439,8 +439,8 @@ fn receipt_line(receipt: &Receipt) -> String {
     for sentence in &receipt.cells {
         let _ = write!(line, " · {}", visible::line(sentence));
     }
-    if let Some(replayed) = receipt.replayed_text() {
-        let _ = write!(line, " · {replayed}");
+    for paid_before in [receipt.refined_text(), receipt.replayed_text()].into_iter().flatten() {
+        let _ = write!(line, " · {paid_before}");
     }
     line
 }

@@ -210,12 +210,13 @@ impl Desk {
         self.setting("hushql.accuracy") == "columns"
     }
 
-    /// Lets the session find bounds, or refuse what has none, as `hushql.bounds` says, and encodes
-    /// texts as `client_encoding` says.
+    /// Lets the session find bounds, or refuse what has none, as `hushql.bounds` says, refine kept
+    /// draws as `hushql.refine` says, and encodes texts as `client_encoding` says.
     pub(super) fn settle(&mut self) {
         self.reply.encoding = Encoding::of(&self.setting("client_encoding"));
         let found = self.setting("hushql.bounds") != "declared";
-        self.session = self.session.clone().with_found_bounds(found);
+        let refine = self.setting("hushql.refine") != "off";
+        self.session = self.session.clone().with_found_bounds(found).with_refined_draws(refine);
     }
 
     /// The same after settings were reset. Drivers follow the encoding by the server's messages.

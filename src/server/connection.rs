@@ -304,6 +304,7 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), Conn
             "statement_timeout",
             "hushql.accuracy",
             "hushql.bounds",
+            "hushql.refine",
             "client_min_messages",
             "extra_float_digits",
         ];

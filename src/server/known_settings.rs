@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 pub(super) const VERSION: &str = concat!("15.0 (HushQL ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The settings that a client may read. SHOW with another name goes to the engine.
-pub(super) const SETTINGS: [(&str, &str); 31] = [
+pub(super) const SETTINGS: [(&str, &str); 32] = [
     ("application_name", ""),
     ("bytea_output", "hex"),
     ("password_encryption", "scram-sha-256"),
@@ -22,6 +22,7 @@ pub(super) const SETTINGS: [(&str, &str); 31] = [
     ("extra_float_digits", "1"),
     ("hushql.accuracy", "notices"),
     ("hushql.bounds", "found"),
+    ("hushql.refine", "on"),
     ("idle_in_transaction_session_timeout", "0"),
     ("in_hot_standby", "off"),
     ("integer_datetimes", "on"),

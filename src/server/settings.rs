@@ -6,12 +6,13 @@ use super::{encoding, known_settings};
 
 /// Settings whose values are checked, with the allowed values. All other settings take any value,
 /// and have no effect.
-const CHECKED: [(&str, &[&str]); 6] = [
+const CHECKED: [(&str, &[&str]); 7] = [
     ("bytea_output", &["hex"]),
     ("client_encoding", &["utf8", "sql_ascii", "latin1", "win1252"]),
     ("datestyle", &["iso", "iso, mdy", "iso,mdy", "iso, dmy", "iso,dmy", "iso, ymd", "iso,ymd"]),
     ("hushql.accuracy", &["columns", "notices"]),
     ("hushql.bounds", &["found", "declared"]),
+    ("hushql.refine", &["on", "off"]),
     ("standard_conforming_strings", &["on", "true", "1"]),
 ];
 

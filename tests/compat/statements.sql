@@ -420,6 +420,8 @@ SELECT WITH AGGREGATION_THRESHOLD OPTIONS(threshold=10, privacy_unit_column=user
 SELECT city, COUNT(*) AS n FROM orders GROUP BY city;
 -- A mechanism in front | HushQL
 SELECT city, LAPLACE(eps=1) COUNT(*) AS n FROM orders GROUP BY city;
+-- The same number with a larger ε; on a file, only the difference is charged | HushQL
+SELECT city, LAPLACE(eps=1.5) COUNT(*) AS n FROM orders GROUP BY city;
 -- A choice in place of a number | HushQL
 SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status;
 

@@ -3,7 +3,7 @@
 //! In: nothing. Out: a name and a version for each part. Nothing depends on a vault or on data.
 //!
 //! ```text
-//! DataFusion 55.2.0 · Arrow 59.0.0 · SQLite 3.51.1 · vault format 6
+//! DataFusion 55.2.0 · Arrow 59.0.0 · SQLite 3.51.1 · vault format 7
 //! ```
 
 use crate::ledger::{sqlite_version, vault_format};

@@ -36,6 +36,7 @@ pub(crate) mod query_audits;
 pub(crate) mod questions;
 pub(crate) mod readme;
 pub(crate) mod redirected;
+pub(crate) mod refined;
 pub(crate) mod release_tables;
 pub(crate) mod replays;
 pub(crate) mod server;

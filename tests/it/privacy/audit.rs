@@ -28,6 +28,7 @@ use hushql_vault::catalog::Unit;
 
 mod binomial;
 mod cases;
+mod refined;
 mod sample;
 mod world;
 

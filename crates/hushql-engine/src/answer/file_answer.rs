@@ -85,6 +85,7 @@ pub(crate) fn file_metadata(answer: &Answer) -> Vec<(String, String)> {
             receipt.map(|receipt| receipt.sequence).filter(|n| *n > 0).map(|n| n.to_string()),
         ),
         ("replayed", receipt.and_then(|receipt| receipt.replayed_text())),
+        ("refined", receipt.and_then(|receipt| receipt.refined_text())),
         ("cells", receipt.and_then(|receipt| lines(receipt.cells.clone()))),
         ("accuracy", lines(answer.accuracy.iter().filter_map(Accuracy::line).collect())),
         ("notes", lines(notes.collect())),

@@ -43,6 +43,9 @@ pub struct Receipt {
     /// is drawn in part has them, too. 0 stands for charges of others, where readers are kept
     /// apart.
     pub replayed: Vec<i64>,
+    /// The numbers of the charges that paid for kept draws on which this answer is built, each
+    /// once, in order. Together with these charges, the answer costs what its releases state.
+    pub refined: Vec<i64>,
 }
 
 /// Charges by their numbers, in words. `None` if there are none.
@@ -70,6 +73,12 @@ impl Receipt {
             true => format!("replayed: {charges} paid for it"),
             false => format!("replayed in part: {charges} paid for that"),
         })
+    }
+
+    /// Which charges paid for the draws on which the answer is built, in words. `None` if it is
+    /// built on none.
+    pub fn refined_text(&self) -> Option<String> {
+        Some(format!("refines {}", charges_text(&self.refined)?))
     }
 
     /// For each touched budget, what it has left, in words.
@@ -105,9 +114,7 @@ impl fmt::Display for Receipt {
         for sentence in &self.cells {
             write!(f, " · {}", visible::line(sentence))?;
         }
-        match self.replayed_text() {
-            Some(replayed) => write!(f, " · {replayed}"),
-            None => Ok(()),
-        }
+        let paid_before = [self.refined_text(), self.replayed_text()];
+        paid_before.into_iter().flatten().try_for_each(|text| write!(f, " · {text}"))
     }
 }

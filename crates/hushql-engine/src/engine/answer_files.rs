@@ -104,7 +104,7 @@ impl Session {
         let (session, state, query) = (self.clone(), self.state(clock), query.clone());
         let runtime = Handle::try_current().ok();
         let planned = clock.aside(move || {
-            let ready = || session.ready(query.clone(), &state, runtime.clone());
+            let ready = || session.ready(&query, &state, runtime.clone());
             Attempts::at(ready).map(|ready| ready.quoted().schema)
         });
         let schema = planned.await?;

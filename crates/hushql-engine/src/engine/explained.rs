@@ -21,7 +21,7 @@ impl Session {
         query: &QueryStatement,
         state: &SessionState,
     ) -> Result<Explanation, Error> {
-        let explained = Attempts::at(|| self.explanation(&self.due(query.clone(), state)?));
+        let explained = Attempts::at(|| self.explanation(&self.due(query, state)?));
         match explained.map_err(|error| self.advised(error, &query.text, state)) {
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             explained => explained,

@@ -56,7 +56,7 @@ impl Session {
         self.told(clock.blocking(move || {
             // A query that is refused at its own cost gets this refusal, not an empty forecast.
             let at = |query: &QueryStatement| {
-                Attempts::at(|| session.due(query.clone(), &state)).map(|due| {
+                Attempts::at(|| session.due(query, &state)).map(|due| {
                     let release = due.planned().release();
                     let schema = under(&columns_of(release), &query.headings);
                     Forecast { cost: due.cost(), accuracy: predicted(release, &schema) }

@@ -333,6 +333,7 @@ impl Engine {
             watched: Watched::default(),
             logged_in: None,
             declared_bounds: false,
+            refines: true,
             caps: ChargeCaps::default(),
             postgres_names: false,
         }

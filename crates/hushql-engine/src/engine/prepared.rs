@@ -220,7 +220,7 @@ impl Session {
         let (session, state) = (self.clone(), self.state(&clock));
         clock.blocking(move || {
             // This thread waits for nothing else, so planning gets a new runtime.
-            let ready = Attempts::at(|| session.ready(query.clone(), &state, None))?;
+            let ready = Attempts::at(|| session.ready(&query, &state, None))?;
             let (due, planned) = (ready.due(), ready.due().planned());
             let explanation = session.explanation(due)?;
             let quoted = ready.quoted();

@@ -27,6 +27,7 @@ use charge::Paid;
 use choose::Planned;
 use declared::DeclaredState;
 use prepare::{Quote, Ready};
+use refine::Builds;
 use request::{Due, PaidBefore};
 use run::{Ran, ReadAsPublic};
 
@@ -55,6 +56,7 @@ mod drift;
 mod pivot_lists;
 pub(crate) mod prepare;
 mod public_row;
+pub(crate) mod refine;
 pub(crate) mod request;
 mod rewritten_query;
 mod row_contents;
@@ -122,43 +124,53 @@ impl Session {
     }
 
     /// Stages 2 to 4, and the request to the ledger. Releases that were paid for before are shown
-    /// again.
+    /// again, and numbers that were paid for with a smaller ε are built on those.
     ///
     /// # Guarantee
-    /// A query that leaves its cost to the default of a budget is never refused because a part of
-    /// it was paid for before: if the rest would cost less than a query may cost, all of it is
-    /// drawn and paid for again.
-    pub(super) fn due(&self, query: QueryStatement, state: &SessionState) -> Result<Due, Error> {
-        let mut planned = self.plan(query.clone(), state)?;
-        let to_keep = self.known(&mut planned, PaidBefore::Shown)?;
-        if !planned.release().shows_part_of_default() {
-            return self.asked(planned, to_keep);
-        }
-        let due = self.asked(planned, to_keep);
-        let is_too_little = match &due {
+    /// A query is never refused because a number in it could be built on an earlier draw, and a
+    /// query that leaves its cost to the default of a budget not because a part of it was paid for
+    /// before: if the rest would cost less than a query may cost, the number, or all of the query,
+    /// is drawn and paid for by itself.
+    pub(super) fn due(&self, query: &QueryStatement, state: &SessionState) -> Result<Due, Error> {
+        let is_too_little = |due: &Result<Due, Error>| match due {
             Ok(due) => self.own_quote(due).is_err_and(|error| error.is_too_little()),
             Err(error) => error.is_too_little(),
         };
-        if !is_too_little {
-            return due;
+        let mut ways = vec![(PaidBefore::Shown, Builds::by_default(self.refines))];
+        let mut at = 0;
+        loop {
+            let (known, builds) = ways.get(at).copied().ok_or(Error::Internal)?;
+            at += 1;
+            let mut planned = self.plan(query.clone(), state)?;
+            let mut to_keep = self.known(&mut planned, known)?;
+            if known == PaidBefore::Shown {
+                self.refine(&mut planned, &mut to_keep, builds)?;
+                if !planned.built_on().is_empty() {
+                    ways.push((PaidBefore::Shown, Builds::OnNothing));
+                }
+                let anew = (PaidBefore::DrawnAnew, Builds::OnNothing);
+                if planned.release().shows_part_of_default() && !ways.contains(&anew) {
+                    ways.push(anew);
+                }
+            }
+            let due = self.asked(planned, to_keep);
+            if at >= ways.len() || !is_too_little(&due) {
+                return due;
+            }
         }
-        let mut planned = self.plan(query, state)?;
-        let to_keep = self.known(&mut planned, PaidBefore::DrawnAnew)?;
-        self.asked(planned, to_keep)
     }
 
     /// Stages 2 to 5: everything before the charge. A query that no budget could pay for is refused
     /// before it is prepared. Preparing may wait, on this runtime.
     pub(super) fn ready(
         &self,
-        query: QueryStatement,
+        query: &QueryStatement,
         state: &SessionState,
         runtime: Option<Handle>,
     ) -> Result<Ready, Error> {
-        let headings = query.headings.clone();
         let due = self.due(query, state)?;
         self.quote(&due)?;
-        Ok(self.prepare_plans(due, state, runtime)?.under(&headings))
+        Ok(self.prepare_plans(due, state, runtime)?.under(&query.headings))
     }
 
     /// Stages 2 to 6: a query that is paid for. Planning has its own thread, under the statement's
@@ -172,7 +184,7 @@ impl Session {
     ) -> Result<Paid, Error> {
         let (session, planning, text) = (self.clone(), state.clone(), query.text.clone());
         let runtime = Handle::try_current().ok();
-        let ready = clock.aside(move || session.ready(query, &planning, runtime)).await?;
+        let ready = clock.aside(move || session.ready(&query, &planning, runtime)).await?;
         clock.check()?;
         self.charge(ready, text, quoted).await
     }

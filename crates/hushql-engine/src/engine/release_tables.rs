@@ -402,7 +402,7 @@ impl Session {
         let (session, state, asked) = (self.clone(), self.state(clock), query.clone());
         let runtime = Handle::try_current().ok();
         let planned = clock.aside(move || {
-            let ready = || session.ready(asked.clone(), &state, runtime.clone());
+            let ready = || session.ready(&asked, &state, runtime.clone());
             Attempts::at(ready).map(|ready| {
                 let planned = ready.due().planned();
                 let releases = draws(planned.release().analysis());

@@ -63,6 +63,8 @@ pub struct Session {
     pub(crate) logged_in: Option<LoggedIn>,
     /// True if bounds must be declared or written, and are never found.
     pub(crate) declared_bounds: bool,
+    /// True if numbers are built on kept draws of themselves with a smaller ε.
+    pub(crate) refines: bool,
     /// The most that this session may spend, beside the budgets.
     pub(crate) caps: ChargeCaps,
     /// True if columns without a name are called as PostgreSQL calls them.
@@ -93,6 +95,35 @@ impl Session {
     #[must_use]
     pub fn with_found_bounds(self, find: bool) -> Self {
         Self { declared_bounds: !find, ..self }
+    }
+
+    /// The same session, which builds a number that it paid for with a smaller ε on that draw, and
+    /// pays the difference; or draws it by itself, and pays all of its ε. Sessions refine unless
+    /// this says otherwise. Draws that are made by themselves are independent of one another.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Session};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// # let path = std::env::temp_dir().join(format!("hushql-refined-{}.csv", std::process::id()));
+    /// # std::fs::write(&path, "id\n1\n2\n3\n").expect("a folder for such files");
+    /// let engine = Engine::in_memory()?;
+    /// # engine.owner().execute(&format!("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}'", path.display())).await?;
+    /// // people is a file that is held to its bytes.
+    /// engine.owner().execute("ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE").await?;
+    /// engine.owner().execute("CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=5)").await?;
+    /// let session = Session::from(engine.analyst("lab")?);
+    /// session.query("SELECT LAPLACE(eps=0.5) COUNT(*) FROM people").await?;
+    /// let better = "SELECT LAPLACE(eps=2) COUNT(*) FROM people";
+    /// assert_eq!(session.cost(better)?.to_string(), "ε = 1.5");
+    /// assert_eq!(session.with_refined_draws(false).cost(better)?.to_string(), "ε = 2");
+    /// # std::fs::remove_file(&path).expect("the file is there");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_refined_draws(self, refine: bool) -> Self {
+        Self { refines: refine, ..self }
     }
 
     /// The same session, which spends at most these caps, whatever its statements name. The cap of
@@ -391,7 +422,7 @@ impl Session {
         let (session, state) = (self.clone(), self.state(&clock));
         self.told(clock.blocking(move || {
             Attempts::at(|| {
-                let due = session.due(query.clone(), &state)?;
+                let due = session.due(&query, &state)?;
                 session.quote(&due)?;
                 Ok(due.cost())
             })

@@ -476,6 +476,7 @@ fn draw_plans(
             together: mechanized.together.clone(),
             rank: mechanized.rank,
             shown: release.shown().measure(part, i).map(<[_]>::to_vec),
+            refined: release.refined(part, i).cloned(),
             bounded_input,
             first: before.map(Measure::width).sum(),
         });

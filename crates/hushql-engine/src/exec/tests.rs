@@ -205,6 +205,7 @@ fn paid(due: &Due) -> Charge {
         tables: Default::default(),
         catalog: vault.catalog().unwrap(),
         caps: Default::default(),
+        built_on: Vec::new(),
     };
     vault.ensure_analyst("lab").unwrap();
     vault.charge(&request).unwrap()

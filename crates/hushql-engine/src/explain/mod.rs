@@ -34,6 +34,7 @@ use mostly_noise_text::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
 use presence_lines::{mechanism_text, presence_line};
 use rank_text::{block_line, values_text};
+use refine_lines::{refine_json, refine_line};
 use selection_lines::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
 use threshold_lines::{
     default_json, default_line, keys_text, share_text, threshold_json, threshold_lines,
@@ -54,6 +55,7 @@ mod noise;
 pub(crate) mod number_text;
 mod presence_lines;
 mod rank_text;
+mod refine_lines;
 mod rule_lines;
 mod selection_lines;
 mod stored;
@@ -118,6 +120,7 @@ impl Explanation {
                     let charge = charges_text(&[charge]).unwrap_or_default();
                     ("replay", format!("{charge} {text}"))
                 }));
+                lines.extend(refine_line(release, i, position));
                 let fitted = release.fitted(i, position);
                 lines.extend(fitted.map(consistent_lines::line));
                 let compared = hidden.is_some_and(|hidden| hidden.counter() == Some(position));
@@ -133,7 +136,9 @@ impl Explanation {
                         fitted.map(|f| ("consistent".to_owned(), consistent_lines::object(f)));
                     let replayed = replayed.map(|charge| ("replay".to_owned(), json!(charge)));
                     let default = part.default_delta().map(default_json);
-                    map.extend(decides.into_iter().chain(fitted).chain(replayed).chain(default));
+                    let refine = refine_json(release, i, position);
+                    let paid = replayed.into_iter().chain(refine);
+                    map.extend(decides.into_iter().chain(fitted).chain(paid).chain(default));
                 }
                 releases.push(object);
                 names.push(privatize(measure, mechanized));

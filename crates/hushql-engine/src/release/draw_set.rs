@@ -1,7 +1,9 @@
 //! Which draws are replayed together.
 //!
 //! `identity` makes a draw set where a release is recognised; `replay` reads it where draws are
-//! kept and shown again.
+//! kept and shown again, and `refined` where a draw is built on an earlier one.
+
+use crate::privacy::Epsilon;
 
 /// Draws that are replayed together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +16,17 @@ pub(crate) struct DrawSet {
     pub(crate) unit_domains: Vec<String>,
     /// The draws of the set.
     pub(crate) draws: Vec<Draws>,
+    /// What it asks, if a draw of it with another ε can be built on this one, or this one on that.
+    pub(crate) question: Option<Question>,
+}
+
+/// A question whose draws can be built on one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// Bytes that are equal only for draws of the same numbers, whatever their ε.
+    pub(crate) body: Vec<u8>,
+    /// The ε of the draw.
+    pub(crate) epsilon: Epsilon,
 }
 
 /// Draws of one private aggregate.

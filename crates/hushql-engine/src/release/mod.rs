@@ -4,6 +4,8 @@
 //! mechanism, its exact cost and its expected accuracy. Nothing is read for this. The cost depends
 //! only on the query and the catalog, so it is the same on neighbouring databases.
 
+use std::collections::BTreeSet;
+
 use arrow::array::RecordBatch;
 
 use crate::analysis::default_shares::is_bare;
@@ -12,7 +14,7 @@ use crate::analysis::public_presence::is_present;
 use crate::analysis::{ContributionBounds, ErrorBars, Measure, PrivateAggregate};
 use crate::catalog::Catalog;
 use crate::dialect::Parameters;
-use crate::privacy::{Delta, Loss, decimal_text};
+use crate::privacy::{Delta, Epsilon, Loss, decimal_text};
 use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
 use cost::{Accounts, default_cost};
@@ -24,6 +26,7 @@ use people_limits::{PeopleLimit, people_limits};
 use predicted_accuracy::{
     accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error,
 };
+use refined::{EarlierDraws, RefinedDraw};
 use replay::{PaidBy, ReplayedPart, drawn_by};
 use shared_vector::{draw_together, losses};
 use split_vector::SplitVector;
@@ -47,6 +50,7 @@ mod partition_selection;
 pub(crate) mod people_limits;
 pub(crate) mod predicted_accuracy;
 pub(crate) mod record;
+pub(crate) mod refined;
 pub(crate) mod replay;
 pub(crate) mod shared_vector;
 mod shortfall;
@@ -71,6 +75,7 @@ pub struct Release {
     error_bars: ErrorBars,
     fits: Vec<Fit>,
     shown: ReplayedPart,
+    earlier: EarlierDraws,
     /// For each private aggregate, how measures that share a vector would be drawn alone. `None` if
     /// its group keys are not declared.
     apart: Vec<Option<SplitVector>>,
@@ -101,10 +106,12 @@ impl Release {
 
     /// All draws with their losses, in the order of the private aggregates. Nothing else has a
     /// cost: replayed draws are left out. If several releases are read from one vector, the first
-    /// bears the loss of the vector, and the others bear none.
+    /// bears the loss of the vector, and the others bear none. A draw that is built on an earlier
+    /// one bears what that one leaves.
     ///
     /// # Guarantee
-    /// The ε add up to what the releases state. Each loss is that of a whole draw. An ε that is
+    /// The ε add up to what the releases state, less what earlier draws of them were charged on
+    /// which they are built. Each other loss is that of a whole draw. An ε that is
     /// charged piece by piece would have a smaller ρ than its draw, and coupons that are too small
     /// would seem to pay for it.
     pub fn charges(&self) -> impl Iterator<Item = (CostedDraw<'_>, Loss)> {
@@ -125,7 +132,10 @@ impl Release {
                 Some((CostedDraw::Threshold(selection, loss), loss.clone()))
             });
             measures
-                .map(|(_, ((measure, one), loss))| (CostedDraw::Measure(measure, one), loss))
+                .map(move |(at, ((measure, one), loss))| match self.earlier.refined(part, at) {
+                    Some(refined) => (CostedDraw::Refined(measure, one), refined.loss.clone()),
+                    None => (CostedDraw::Measure(measure, one), loss),
+                })
                 .chain(threshold)
                 .map(move |(drawn, loss)| (part, drawn, loss))
         })
@@ -147,6 +157,40 @@ impl Release {
         drawn: Vec<RecordBatch>,
     ) -> Option<()> {
         self.shown.show(self.analysis.parts(), unit, paid, drawn)
+    }
+
+    /// Builds a draw set on an earlier draw of its question, of this ε, that this charge paid for.
+    /// `None`, and nothing changes, if that cannot be done.
+    pub(crate) fn refine(
+        &mut self,
+        unit: &DrawSet,
+        earlier: (PaidBy, &Epsilon),
+        drawn: &[RecordBatch],
+    ) -> Option<()> {
+        let parts = self.analysis.parts();
+        self.earlier.refine(parts, &self.mechanisms, unit, earlier, drawn)
+    }
+
+    /// Notes that a draw of the question with at least the same ε is kept.
+    pub(crate) fn note_finer(&mut self, unit: &DrawSet, paid: PaidBy, epsilon: Epsilon) {
+        self.earlier.note_finer(unit, paid, epsilon);
+    }
+
+    /// The earlier draw on which a measure is built.
+    pub(crate) fn refined(&self, part: usize, measure: usize) -> Option<&RefinedDraw> {
+        self.earlier.refined(part, measure)
+    }
+
+    /// A kept draw of the numbers of a measure with at least the same ε, which costs nothing.
+    pub(crate) fn finer(&self, part: usize, measure: usize) -> Option<&(PaidBy, Epsilon)> {
+        self.earlier.finer(part, measure)
+    }
+
+    /// The numbers of the charges that paid for the draws on which measures are built, each once,
+    /// as the ledger shows them to the analyst.
+    pub(crate) fn refined_numbers(&self) -> Vec<i64> {
+        let numbers: BTreeSet<i64> = self.earlier.all().map(|draw| draw.paid.number).collect();
+        numbers.into_iter().collect()
     }
 
     /// Draws alone each number that would share a vector and is not replayed, so that it is
@@ -320,6 +364,8 @@ impl Release {
 pub enum CostedDraw<'a> {
     /// A measure, drawn by its mechanism.
     Measure(&'a Measure, &'a Mechanized),
+    /// A measure that is built on an earlier draw of the same numbers.
+    Refined(&'a Measure, &'a Mechanized),
     /// The noisy counts of units for a partition selection that no measure pays for.
     Threshold(&'a PartitionSelection, &'a Loss),
 }
@@ -400,8 +446,18 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     }
     let fits = fits(&analysis, &mut mechanisms);
     let error_bars = error_bars(&analysis, &selections);
-    let shown = ReplayedPart::default();
-    Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown, apart, limits })
+    let (shown, earlier) = (ReplayedPart::default(), EarlierDraws::default());
+    Ok(Release {
+        analysis,
+        mechanisms,
+        selections,
+        error_bars,
+        fits,
+        shown,
+        earlier,
+        apart,
+        limits,
+    })
 }
 
 /// Refuses measures about people whose presence is public that nobody has derived for neighbours

@@ -82,22 +82,11 @@ impl ReplayedPart {
                     more.whole.insert(*part, batch);
                 }
                 Of::Measures { measures, groups } => {
-                    let order = rows_of(own, &inverse(groups)?)?;
-                    let mut columns = batch.columns().iter();
-                    for at in measures {
-                        let measure = own.measures().get(*at)?;
-                        let types = types_of(measure, released_type(own, *at)?);
-                        let mut one = Vec::with_capacity(types.len());
-                        for data_type in types {
-                            let column = columns.next()?;
-                            let fits = *column.data_type() == data_type;
-                            (fits && column.len() == order.len()).then_some(())?;
-                            one.push(take(column, &order, None).ok()?);
-                        }
+                    let columns = columns_of(own, measures, groups, &batch)?;
+                    for (at, one) in measures.iter().zip(columns) {
                         more.measures.insert((*part, *at), one);
                         more.charges.insert((*part, *at), paid);
                     }
-                    columns.next().is_none().then_some(())?;
                 }
             }
         }
@@ -123,6 +112,32 @@ impl ReplayedPart {
         let numbers: BTreeSet<i64> = self.charges.values().map(|paid| paid.number).collect();
         numbers.into_iter().collect()
     }
+}
+
+/// The columns of these measures, in the order of the groups of their private aggregate, out of
+/// what they drew in the order `groups`. `None` if that does not fit them.
+pub(super) fn columns_of(
+    part: &PrivateAggregate,
+    measures: &[usize],
+    groups: &[usize],
+    batch: &RecordBatch,
+) -> Option<Vec<Vec<ArrayRef>>> {
+    let order = rows_of(part, &inverse(groups)?)?;
+    let mut columns = batch.columns().iter();
+    let mut all = Vec::with_capacity(measures.len());
+    for at in measures {
+        let measure = part.measures().get(*at)?;
+        let types = types_of(measure, released_type(part, *at)?);
+        let mut one = Vec::with_capacity(types.len());
+        for data_type in types {
+            let column = columns.next()?;
+            let fits = *column.data_type() == data_type;
+            (fits && column.len() == order.len()).then_some(())?;
+            one.push(take(column, &order, None).ok()?);
+        }
+        all.push(one);
+    }
+    columns.next().is_none().then_some(all)
 }
 
 /// What a draw set drew, out of all that the private aggregates drew. `None` if it is missing.

@@ -1,7 +1,7 @@
 //! The version of the vault's format that this program knows, and of what reads it.
 
 /// The present format.
-pub(crate) const VERSION: i64 = 6;
+pub(crate) const VERSION: i64 = 7;
 
 /// The first version of the program that makes vaults of the present format.
 const SINCE: &str = "0.1.0";

@@ -5,6 +5,7 @@
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
 mod account_sums;
+mod built_on;
 mod cell_limits;
 mod checkpoints;
 mod concentrated;
@@ -107,6 +108,7 @@ fn request(nano: i64, atto: i64, unit_domains: &[&str]) -> ChargeRequest {
         tables: Default::default(),
         catalog: Arc::new(Catalog::of_any_vault()),
         caps: ChargeCaps::default(),
+        built_on: Vec::new(),
     }
 }
 

@@ -244,6 +244,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
         tables: Default::default(),
         catalog: catalog(vault).unwrap_or_default(),
         caps: Default::default(),
+        built_on: Vec::new(),
     }
 }
 

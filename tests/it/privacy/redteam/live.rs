@@ -521,3 +521,83 @@ async fn a_table_that_lies_about_its_filters_is_not_believed() {
     let n = arrow::util::display::array_value_to_string(answer.batches()[0].column(0), 0).unwrap();
     assert_eq!(n, "1");
 }
+
+/// Whoever builds two draws on one kept draw, and pays the difference twice, learns more than is
+/// charged. So every way is tried at once: sessions, statements that were prepared before, other
+/// words, views, and a role that is made anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_draw_is_built_on_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    fs::write(&path, "id,city\n1,Oslo\n2,Rome\n3,Rome\n").unwrap();
+    let engine = Engine::init(folder.path().join("v.db")).unwrap();
+    declare(
+        &engine,
+        &[
+            &format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}'", path.display()),
+            "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE",
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=1000)",
+            "CREATE VIEW everyone AS SELECT * FROM t",
+            "CREATE ROLE lab",
+        ],
+    )
+    .await;
+    let ask = |eps: f64, form: usize| match form % 4 {
+        0 => format!("SELECT LAPLACE(eps={eps}) COUNT(*) AS n FROM t"),
+        1 => format!("SELECT LAPLACE(eps={eps}) COUNT(*) + 1 AS m FROM everyone AS x"),
+        2 => format!("SELECT AUTO(eps={eps}) COUNT(*) FROM (SELECT city FROM t) q"),
+        _ => format!("SELECT LAPLACE(eps={eps}) COUNT(1) AS ones FROM t"),
+    };
+    let mut charged = std::collections::BTreeMap::new();
+    let mut used = std::collections::BTreeSet::new();
+    let (mut epsilon, mut refined, mut remade) = (1_i64, 0, 0);
+    for round in 0..8 {
+        if round == 5 {
+            declare(&engine, &["DROP ROLE lab", "CREATE ROLE lab"]).await;
+            remade = epsilon - 1;
+        }
+        // What is prepared now is quoted over the draw that is kept now.
+        let steps: Vec<i64> = (0..5).map(|step| epsilon + step).collect();
+        epsilon += 5;
+        let price = |step: &i64| *step as f64 / 8.0;
+        let lab = engine.analyst("lab").unwrap();
+        let prepared: Vec<_> = steps
+            .iter()
+            .enumerate()
+            .map(|(form, step)| lab.prepare(&ask(price(step), form)).unwrap())
+            .collect();
+        let asked = prepared.into_iter().zip(&steps).map(|(prepared, step)| {
+            let (lab, sql) = (engine.analyst("lab").unwrap(), ask(price(step), round));
+            let is_prepared = step % 2 == 0;
+            tokio::spawn(async move {
+                match is_prepared {
+                    // Its quote may be over.
+                    true => prepared.execute().await.ok(),
+                    false => Some(lab.query(&sql).await.unwrap()),
+                }
+            })
+        });
+        let asked: Vec<_> = asked.collect();
+        for (step, answer) in steps.iter().zip(asked) {
+            let Some(answer) = answer.await.unwrap() else { continue };
+            let receipt = answer.receipt().unwrap();
+            assert!(!receipt.is_replayed, "{receipt}");
+            let mut own = *step;
+            for charge in &receipt.refined {
+                assert!(used.insert(*charge), "charge {charge} is built on twice: {receipt}");
+                let before = charged[charge];
+                assert!(before > remade, "a new role builds on nothing of the old one: {receipt}");
+                own -= before;
+                refined += 1;
+            }
+            charged.insert(receipt.sequence, *step);
+            assert_eq!(receipt.spent.to_string(), format!("ε = {}", price(&own)));
+        }
+    }
+    assert!(refined >= 6, "{refined}");
+    // What was charged is the ε of the draws on which nothing is built.
+    let whole: i64 =
+        charged.iter().filter(|(charge, _)| !used.contains(charge)).map(|(_, e)| e).sum();
+    let spent = engine.owner().budgets().unwrap()[0].spent.nano;
+    assert_eq!(spent, whole * 125_000_000);
+}

@@ -18,6 +18,7 @@ use crate::engine::range::Proposal;
 use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::source::OpenFiles;
+use crate::ledger::BuiltOn;
 use crate::release::{Release, choose};
 
 /// An analyzed and calibrated query, with the state of the declarations that it was planned under.
@@ -32,9 +33,21 @@ pub(crate) struct Planned {
     is_timeless: bool,
     declared: DeclaredState,
     note: Option<String>,
+    /// The kept draws that releases are built on.
+    built_on: Vec<BuiltOn>,
 }
 
 impl Planned {
+    /// The kept draws that releases are built on.
+    pub(super) fn built_on(&self) -> &[BuiltOn] {
+        &self.built_on
+    }
+
+    /// Adds a kept draw that a release is built on.
+    pub(super) fn build_on(&mut self, draw: BuiltOn) {
+        self.built_on.push(draw);
+    }
+
     /// What the query releases.
     pub(crate) fn release(&self) -> &Release {
         &self.release
@@ -152,7 +165,8 @@ impl Session {
         let release = choose(analysis, &declared.catalog)?;
         let proposal = range_of.map(|column| self.proposal(&release, column, &declared));
         let proposal = proposal.transpose()?;
-        Ok(Planned { proposal, release, looked_up, is_timeless, declared, note })
+        let built_on = Vec::new();
+        Ok(Planned { proposal, release, looked_up, is_timeless, declared, note, built_on })
     }
 
     /// How to derive the answer to `ANALYZE PRIVACY DOMAIN` from its histogram.

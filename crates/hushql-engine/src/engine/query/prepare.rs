@@ -15,7 +15,7 @@ use crate::engine::planning_errors::unplanned;
 use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
-use crate::ledger::ChargeEntry;
+use crate::ledger::{ChargeEntry, REFINED};
 use crate::privacy::Cost;
 
 /// A query that is ready to be charged; only [`Session::prepare_plans`] makes one.
@@ -49,18 +49,23 @@ impl Ready {
 
     /// Whether it has the quoted columns and keeps the quote. An answer that is shown again is
     /// free, whatever was quoted. Then the other releases of a shared vector are charged for
-    /// themselves, and cost no more than all of them together.
+    /// themselves, and cost no more than all of them together. A number that is built on a draw
+    /// that was kept since costs less than was quoted.
     pub(crate) fn keeps(&self, quoted: &Quote) -> bool {
         let own = self.quoted();
-        if self.due.planned().release().replayed_charges().is_empty() {
+        let release = self.due.planned().release();
+        if release.replayed_charges().is_empty() && release.refined_numbers().is_empty() {
             return own == *quoted;
         }
         let mut all = quoted.entries.iter();
         let is_quoted = |own: &ChargeEntry| {
             all.any(|quoted| {
                 let ChargeEntry { mechanism, parameters, sensitivity, cells, .. } = quoted;
-                (mechanism, parameters, sensitivity, cells)
-                    == (&own.mechanism, &own.parameters, &own.sensitivity, &own.cells)
+                let is_same = *mechanism == own.mechanism
+                    || (mechanism == "LAPLACE" && own.mechanism == REFINED);
+                is_same
+                    && (parameters, sensitivity, cells)
+                        == (&own.parameters, &own.sensitivity, &own.cells)
             })
         };
         own.schema == quoted.schema

@@ -14,7 +14,7 @@ use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::source::decoded_draw;
 use crate::explain::threshold_ledger_texts;
-use crate::ledger::{BudgetQuote, ChargeEntry, ChargeRequest, plan_hash};
+use crate::ledger::{BudgetQuote, ChargeEntry, ChargeRequest, REFINED, plan_hash};
 use crate::privacy::{Cost, Loss, Notion};
 use crate::release::CostedDraw;
 use crate::release::draw_set::DrawSet;
@@ -36,6 +36,8 @@ pub(crate) struct Due {
 #[derive(Debug)]
 pub(crate) struct ToKeep {
     pub(super) key: [u8; 32],
+    /// The key of its question, if a later draw may build on it.
+    pub(super) question: Option<[u8; 32]>,
     pub(super) unit: DrawSet,
     pub(super) rows: RowsOf,
 }
@@ -82,6 +84,10 @@ impl Session {
         for (part, drawn, loss) in release.charges_by_part() {
             let (mechanism, parameters, sensitivity) = match drawn {
                 CostedDraw::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
+                CostedDraw::Refined(measure, mechanized) => {
+                    let (_, parameters, sensitivity) = ledger_texts(measure, mechanized);
+                    (REFINED.to_owned(), parameters, sensitivity)
+                }
                 CostedDraw::Threshold(hidden, loss) => threshold_ledger_texts(hidden, loss),
             };
             cost = cost.plus(Cost::round_up(&loss)?)?;
@@ -111,6 +117,7 @@ impl Session {
             tables: drawn_tables(&planned),
             catalog: Arc::clone(planned.catalog()),
             caps: self.caps,
+            built_on: planned.built_on().to_vec(),
         };
         let releases = i64::try_from(request.entries.len()).map_err(|_| Error::Internal)?;
         let cost = cost.in_coupons(releases, &counts).counted_in(&counts);
@@ -189,7 +196,7 @@ impl Session {
                 is_shown = planned.release_mut().show(&unit, paid, drawn).is_some();
             }
             if !is_shown {
-                to_keep.push(ToKeep { key: kept.key, unit, rows });
+                to_keep.push(ToKeep { key: kept.key, question: None, unit, rows });
             }
         }
         Ok(to_keep)
@@ -281,7 +288,7 @@ mod tests {
                 let crate::dialect::Statement::Query(query) = lab.parse(sql).unwrap() else {
                     panic!("{sql}");
                 };
-                let due = lab.due(query, &lab.state(&lab.clock())).unwrap();
+                let due = lab.due(&query, &lab.state(&lab.clock())).unwrap();
                 due.to_keep.iter().map(|one| one.key).collect::<Vec<_>>()
             };
             all.push(["SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people", join].map(keys));
@@ -507,7 +514,7 @@ mod tests {
             panic!("{count}");
         };
         let state = lab.state(&lab.clock());
-        let due = lab.due(query.clone(), &state).unwrap();
+        let due = lab.due(&query, &state).unwrap();
         assert!(lab.quote(&due).is_ok());
         let mut planned = lab.plan(query, &state).unwrap();
         engine.owner().execute("ALTER TABLE people REFRESH").await.unwrap();

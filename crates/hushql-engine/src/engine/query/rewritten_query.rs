@@ -35,7 +35,7 @@ impl Session {
     /// Whether a statement would be charged.
     fn is_accepted(&self, candidate: &str, state: &SessionState) -> bool {
         let Ok(Statement::Query(query)) = self.parse(candidate) else { return false };
-        self.due(query, state).is_ok_and(|due| self.quote(&due).is_ok())
+        self.due(&query, state).is_ok_and(|due| self.quote(&due).is_ok())
     }
 
     fn with_threshold(&self, refusal: Refusal, text: &str, state: &SessionState) -> Refusal {

@@ -71,8 +71,13 @@ impl RowsOf {
 
     /// The question to the vault for a draw that reads these rows.
     pub(super) fn asked(&self, unit: &DrawSet) -> AskedDraw {
+        self.asked_as(unit, &unit.body)
+    }
+
+    /// The same for draws with another identity that read these rows.
+    pub(super) fn asked_as(&self, unit: &DrawSet, identity: &[u8]) -> AskedDraw {
         AskedDraw {
-            identity: unit.body.clone(),
+            identity: identity.to_vec(),
             tables: unit.tables.clone(),
             contents: self.contents.clone(),
             unit_domains: unit.unit_domains.clone(),

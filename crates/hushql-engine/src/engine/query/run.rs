@@ -19,6 +19,7 @@ use super::charge::Paid;
 use super::choose::Planned;
 use super::declared::CalledTemplate;
 use super::public_row::on_a_public_row;
+use super::refine::answering;
 use super::request::ToKeep;
 use super::row_contents::RowsOf;
 use crate::answer::Receipt;
@@ -158,13 +159,24 @@ impl Session {
                 charge: charge.sequence(),
                 is_replayed: false,
                 replayed,
+                refined: planned.release().refined_numbers(),
             }),
             (None, Some(sequence)) => {
                 let (spent, left) = (Cost::default(), self.left_now(budgets(&planned)).await);
                 let charge = planned.release().replayed_charges().first().copied();
                 let charge = charge.unwrap_or(sequence);
                 let cells = Vec::new();
-                Some(Receipt { spent, left, cells, sequence, charge, is_replayed: true, replayed })
+                let (is_replayed, refined) = (true, Vec::new());
+                Some(Receipt {
+                    spent,
+                    left,
+                    cells,
+                    sequence,
+                    charge,
+                    is_replayed,
+                    replayed,
+                    refined,
+                })
             }
             (None, None) => None,
         };
@@ -202,8 +214,10 @@ impl Session {
                 continue;
             }
             let drawn = planned.release().drawn_by(&one.unit, batches);
+            let drawn = drawn.map(|drawn| answering(drawn, &one));
             let drawn = drawn.and_then(|drawn| encoded_draw(&drawn).ok());
-            draws.extend(drawn.map(|drawn| (one.key, KeptDraw { charge, drawn })));
+            let question = one.question;
+            draws.extend(drawn.map(|drawn| (one.key, KeptDraw { charge, drawn, question })));
         }
         if draws.is_empty() {
             return Ok(());

@@ -212,6 +212,7 @@ impl Session {
             tables: release.rows().subject().tables().iter().cloned().collect(),
             catalog: Arc::clone(&declared.catalog),
             caps: self.caps,
+            built_on: Vec::new(),
         };
         let cost = cost.in_coupons(1, &counts).counted_in(&counts);
         let due = DueRows { release, declared, request, cost };
@@ -333,6 +334,7 @@ impl Session {
             charge: charge.sequence(),
             is_replayed: false,
             replayed: Vec::new(),
+            refined: Vec::new(),
         };
         let rows = values(&release, &made, &mut rng).ok_or(Error::Execution)?;
         // A public function of the noisy number.

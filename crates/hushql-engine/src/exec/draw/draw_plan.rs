@@ -8,6 +8,7 @@ use crate::grid::failed;
 use crate::mechanism::MechanismError;
 use crate::release::PartitionSelection;
 use crate::release::mechanism::{Mechanism, Predicted, Together};
+use crate::release::refined::RefinedDraw;
 use crate::sampler::QueryRng;
 
 /// How to make one released column.
@@ -22,6 +23,8 @@ pub(crate) struct DrawPlan {
     pub(crate) rank: Option<u64>,
     /// The columns of an earlier draw, if they are shown again; then nothing is drawn.
     pub(crate) shown: Option<Vec<ArrayRef>>,
+    /// The earlier draw that it is built on, if it is built on one.
+    pub(crate) refined: Option<RefinedDraw>,
     /// The bounded input that it reads.
     pub(crate) bounded_input: usize,
     /// Its first column of integers in that input.
@@ -29,8 +32,27 @@ pub(crate) struct DrawPlan {
 }
 
 impl DrawPlan {
-    /// Adds the mechanism's noise to an exact integer.
+    /// Adds the mechanism's noise to the exact integers of a number, one for each key.
+    ///
+    /// # Guarantee
+    /// If it is built on an earlier draw, each integer is drawn from the earlier noisy integer of
+    /// its key, or nothing is.
+    pub(super) fn noisy(&self, exact: &[i128], rng: &mut QueryRng) -> Result<Vec<i128>, DrawError> {
+        match &self.refined {
+            None => exact.iter().map(|value| self.perturb(*value, rng)).collect(),
+            Some(RefinedDraw { kept, noise, .. }) if kept.len() == exact.len() => {
+                let pairs = kept.iter().zip(exact);
+                Ok(pairs.map(|(kept, value)| noise.draw(*kept, *value, rng)).collect())
+            }
+            Some(_) => Err(failed().into()),
+        }
+    }
+
+    /// Adds the mechanism's noise to an exact integer that is not built on an earlier draw.
     pub(super) fn perturb(&self, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
+        if self.refined.is_some() {
+            return Err(failed().into());
+        }
         Ok(value.saturating_add(noise(&self.mechanism, rng)?))
     }
 }

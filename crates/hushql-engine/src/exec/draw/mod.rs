@@ -155,10 +155,7 @@ fn drawn(
                     columns.push(values);
                     mean_rows.push(within);
                 } else {
-                    let noisy: Vec<i128> = first
-                        .iter()
-                        .map(|v| draw_plan.perturb(*v, rng))
-                        .collect::<Result<_, _>>()?;
+                    let noisy = draw_plan.noisy(first, rng)?;
                     let Measure { grid, data_type, .. } = &draw_plan.measure;
                     let column = number(&noisy, *grid, data_type)?;
                     if specification.floors.iter().any(|floor| floor.count == columns.len()) {
@@ -561,4 +558,52 @@ fn means(
 /// Builds the released batch from its columns.
 pub(crate) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::refined::steps_of;
+
+    /// A later draw reads back the noisy integers of an earlier one, or none of them.
+    #[test]
+    fn the_steps_of_a_column_are_read_back() {
+        let decimal = DataType::Decimal128(20, 4);
+        let kinds = [
+            (DataType::Int64, Grid::Integer),
+            (DataType::UInt64, Grid::Integer),
+            (decimal.clone(), Grid::Decimal { scale: 4 }),
+            (decimal, Grid::Decimal { scale: 2 }),
+            (DataType::Float64, Grid::Integer),
+            (DataType::Float64, Grid::Decimal { scale: 3 }),
+            (DataType::Float64, Grid::Decimal { scale: -2 }),
+            (DataType::Float64, Grid::Binary { log2: 17 }),
+            (DataType::Float64, Grid::Binary { log2: -9 }),
+        ];
+        let mut rng = QueryRng::seeded_for_tests(12);
+        let noise = crate::mechanism::Laplace::calibrate(1 << 40, &"0.01".parse().unwrap());
+        let noise = noise.unwrap();
+        for (data_type, grid) in kinds {
+            for round in 0..2_000_i128 {
+                let far = noise.draw(&mut rng) >> (round % 60);
+                let some = [round - 1_000, far.clamp(-(1 << 49), 1 << 49), 1 << 49];
+                let some = match data_type {
+                    DataType::UInt64 => some.map(|v| v.abs() + 1),
+                    _ => some,
+                };
+                let column = number(&some, grid, &data_type).unwrap();
+                assert_eq!(steps_of(&column, grid), Some(some.to_vec()), "{data_type} {grid:?}");
+            }
+            // What does not fit the type is at its end, and floats have 53 bits.
+            for beyond in [i128::MAX / 2, i128::MIN / 2, (1 << 60) + 1] {
+                let column = number(&[5, beyond], grid, &data_type).unwrap();
+                let read = steps_of(&column, grid);
+                assert!(read.is_none() || read == Some(vec![5, beyond]), "{data_type} {grid:?}");
+            }
+        }
+        let column = number(&[0], Grid::Integer, &DataType::UInt64).unwrap();
+        assert_eq!(steps_of(&column, Grid::Integer), None, "a negative number is 0, too");
+        let null: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+        assert_eq!(steps_of(&null, Grid::Integer), None);
+    }
 }

@@ -607,6 +607,7 @@ mod tests {
             statement: "SELECT 1".to_owned(),
             catalog: vault.catalog().unwrap(),
             caps: Default::default(),
+            built_on: Vec::new(),
         });
         assert!(paid.is_ok(), "{paid:?}");
     }

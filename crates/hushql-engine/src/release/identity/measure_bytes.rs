@@ -12,10 +12,28 @@ use crate::analysis::{
 use crate::dialect::MechanismName;
 use crate::release::mechanism::{Mechanized, Together, Vector};
 
-/// The identity of the draws of one measure.
+/// The identity of the draws of one measure: what is asked, and the mechanism that answers.
 pub(super) fn of_measure(
     measure: &Measure,
     mechanized: &Mechanized,
+    column: &dyn Fn(usize) -> Option<EncodedFields>,
+) -> Option<EncodedFields> {
+    let mut all = of_question(measure, column)?;
+    let Mechanized { mechanism, loss, accuracy, rank, instead: _, together } = mechanized;
+    all.debug(mechanism);
+    all.debug(loss);
+    // Consistent numbers are drawn like others; the accuracy that they have is not part of the
+    // draw.
+    all.debug(&measure.clause.consistent.is_none().then_some(accuracy));
+    all.debug(rank);
+    all.nested(&of_together(together.as_ref()));
+    Some(all)
+}
+
+/// The identity of what is added up or chosen. Two measures with equal bytes have the same exact
+/// numbers on equal rows if no bound cuts any of them, and the same sensitivity.
+pub(super) fn of_question(
+    measure: &Measure,
     column: &dyn Fn(usize) -> Option<EncodedFields>,
 ) -> Option<EncodedFields> {
     let Measure {
@@ -59,14 +77,6 @@ pub(super) fn of_measure(
             all.nested(&of_choice(choice)?);
         }
     }
-    let Mechanized { mechanism, loss, accuracy, rank, instead: _, together } = mechanized;
-    all.debug(mechanism);
-    all.debug(loss);
-    // Consistent numbers are drawn like others; the accuracy that they have is not part of the
-    // draw.
-    all.debug(&clause.consistent.is_none().then_some(accuracy));
-    all.debug(rank);
-    all.nested(&of_together(together.as_ref()));
     Some(all)
 }
 

@@ -31,12 +31,14 @@ use crate::analysis::{
     CandidateSource, KeySpace, PrivateAggregate, ReleaseKind, UnknownPartitions,
 };
 use crate::functions::is_late_value;
-use crate::release::draw_set::{DrawSet, Draws, Of};
+use crate::privacy::Epsilon;
+use crate::release::draw_set::{DrawSet, Draws, Of, Question};
 use crate::release::mechanism::Vector;
 use crate::release::people_limits::PeopleLimit;
+use crate::release::refined::refinable;
 use crate::release::{PartitionSelection, Release};
 use encoded::EncodedFields;
-use measure_bytes::of_measure;
+use measure_bytes::{of_measure, of_question};
 use source_rows::IdentityWalk;
 
 mod encoded;
@@ -52,17 +54,24 @@ const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 4");
 /// release with FRESH and for all releases that would be recognised together with it.
 pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
     let mut occurrences: BTreeMap<EncodedFields, u64> = BTreeMap::new();
+    // A release that is written twice makes two draws.
+    let mut numbered = |body: &EncodedFields| {
+        let occurrence = occurrences.entry(body.clone()).or_default();
+        *occurrence += 1;
+        let mut all = EncodedFields::of(RULES).with(body);
+        all.debug(occurrence);
+        all.into_bytes()
+    };
     let mut units = Vec::new();
     for group in groups(release) {
         if group.iter().any(|draws| is_fresh(release, draws)) {
             continue;
         }
-        let Some((body, tables, draws)) = written(release, group) else { continue };
-        // A release that is written twice makes two draws.
-        let occurrence = occurrences.entry(body.clone()).or_default();
-        *occurrence += 1;
-        let mut all = EncodedFields::of(RULES).with(&body);
-        all.debug(occurrence);
+        let Some(Written { body, tables, draws, question }) = written(release, group) else {
+            continue;
+        };
+        let question = question.map(|(body, epsilon)| Question { body: numbered(&body), epsilon });
+        let body = numbered(&body);
         let mut unit_domains: Vec<String> = draws
             .iter()
             .filter_map(|draws| release.analysis().parts().get(draws.part))
@@ -71,7 +80,7 @@ pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
         unit_domains.sort();
         unit_domains.dedup();
         let tables = tables.into_iter().collect();
-        units.push(DrawSet { body: all.into_bytes(), tables, unit_domains, draws });
+        units.push(DrawSet { body, tables, unit_domains, draws, question });
     }
     units
 }
@@ -215,12 +224,19 @@ fn late_values(plan: &LogicalPlan) -> BTreeSet<String> {
     names
 }
 
-/// The bytes of draws that are recognised together, the tables that they read, and the draws in the
-/// order in which they are kept.
-fn written(
-    release: &Release,
-    group: Vec<Draws>,
-) -> Option<(EncodedFields, BTreeSet<String>, Vec<Draws>)> {
+/// Draws that are recognised together.
+struct Written {
+    body: EncodedFields,
+    /// The tables that they read.
+    tables: BTreeSet<String>,
+    /// The draws in the order in which they are kept.
+    draws: Vec<Draws>,
+    /// What is asked, and the ε, of one draw that can be built on another one.
+    question: Option<(EncodedFields, Epsilon)>,
+}
+
+/// The bytes of draws that are recognised together.
+fn written(release: &Release, group: Vec<Draws>) -> Option<Written> {
     let members: Vec<usize> = group.iter().map(|draws| draws.part).collect();
     let place = |part: usize| members.iter().position(|member| *member == part);
     let mut late = BTreeMap::new();
@@ -241,6 +257,7 @@ fn written(
     }
     let mut all = EncodedFields::default();
     let mut kept = Vec::with_capacity(group.len());
+    let mut questions = Vec::new();
     for draws in group {
         let part = release.analysis().parts().get(draws.part)?;
         let mut walk = IdentityWalk::new(&late, &place);
@@ -254,13 +271,18 @@ fn written(
                 kept.push(Draws { part: draws.part, of: Of::All });
             }
             Of::Measures { measures, .. } => {
+                questions.push(written.question(&measures));
                 let (own, of) = written.measures(measures)?;
                 all.nested(&own);
                 kept.push(Draws { part: draws.part, of });
             }
         }
     }
-    Some((all, tables, kept))
+    let question = match questions.as_mut_slice() {
+        [one] if kept.len() == 1 => one.take(),
+        _ => None,
+    };
+    Some(Written { body: all, tables, draws: kept, question })
 }
 
 /// A private aggregate with the encoding of its rows.
@@ -343,6 +365,22 @@ impl WrittenAggregate<'_> {
             all.debug(&(count, of, at_least));
         }
         Some(all)
+    }
+
+    /// What one measure of public groups asks, and its ε, if its draw can be built on another one.
+    /// The numbers of a draw are in the order of the sorted groups, which belongs to the question.
+    fn question(&self, measures: &[usize]) -> Option<(EncodedFields, Epsilon)> {
+        let [at] = measures else { return None };
+        let (measure, one) =
+            (self.part.measures().get(*at)?, self.release.mechanisms(self.at).get(*at)?);
+        let epsilon = refinable(self.part, measure, one)?;
+        let column = |at: usize| self.rows.columns.get(at).cloned();
+        let mut all = EncodedFields::of("question").with(&self.rows()?);
+        all.nested(&in_order(self.part.keys().outer())?.0);
+        all.nested(&of_question(measure, &column)?);
+        let fields = self.part.released_schema();
+        all.debug(fields.fields().get(self.part.key_names().len() + at)?.data_type());
+        Some((all, epsilon))
     }
 
     /// Some measures of public groups.

@@ -70,7 +70,7 @@ pub(crate) fn landings(
 ) -> Result<Vec<Landing>, ParameterError> {
     let sum = |is_meant: &dyn Fn(&Option<Touched>) -> bool| {
         let costs = entries.iter().filter(|(touched, _)| is_meant(touched));
-        costs.map(|(_, cost)| *cost).try_fold(EntrySum::default(), EntrySum::with)
+        costs.map(|(_, cost)| EntrySum::of(*cost)).try_fold(EntrySum::default(), EntrySum::plus)
     };
     let cells: BTreeSet<&Cell> =
         entries.iter().filter_map(|(touched, _)| touched.as_ref()).flat_map(|t| &t.cells).collect();

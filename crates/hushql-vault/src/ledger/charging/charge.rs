@@ -33,8 +33,9 @@ use crate::ledger::charging::cell_charges::{
 use crate::ledger::charging::slice_shares::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
-use crate::ledger::records::sums::{CellOfPeople, EntrySum};
-use crate::ledger::records::{drift, quota, statements};
+use crate::ledger::records::draw_records::BuiltOn;
+use crate::ledger::records::sums::{CellOfPeople, EntrySum, REFINED};
+use crate::ledger::records::{draw_records, drift, quota, statements};
 
 /// The planned releases of a statement, with their privacy losses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct ChargeRequest {
     pub catalog: Arc<Catalog>,
     /// The most that the session may spend.
     pub caps: ChargeCaps,
+    /// The kept draws that releases are built on, one for each entry of [`REFINED`].
+    pub built_on: Vec<BuiltOn>,
 }
 
 impl ChargeRequest {
@@ -265,6 +268,7 @@ fn price(
         .iter()
         .filter(|account| unit_domains.iter().any(|unit_domain| binds(account, unit_domain)))
         .collect();
+    check_built_on(request, &touched)?;
     // A release without an (ε, δ) cannot be charged to a budget in ε, and a release above the ε of
     // a coupon cannot be charged to a budget of coupons.
     let tally = rounded.iter().map(Tally::of).try_fold(Tally::default(), Tally::plus)?;
@@ -410,6 +414,33 @@ impl Site<'_> {
     }
 }
 
+/// Checks releases that are built on kept draws, and are charged what these leave of their ε.
+///
+/// # Guarantee
+/// `Ok` only if each such release has its own draw, and every affected budget counts in ε and has
+/// counted the earlier draw, as all entries for its people count. In ρ and in coupons the
+/// difference would be too little, and a cap bounds what one session or day may reveal.
+///
+/// # Errors
+/// [`VaultError::Redeclared`]: the statement is planned again.
+fn check_built_on(request: &ChargeRequest, touched: &[&Account]) -> Result<(), Fault> {
+    let refined = request.entries.iter().filter(|entry| entry.mechanism == REFINED).count();
+    let in_epsilon = |Account { budget, .. }: &&Account| {
+        budget.limit.notion == Notion::Approximate
+            && budget.promise.is_none()
+            && budget.coupon.is_none()
+    };
+    let keys: BTreeSet<_> = request.built_on.iter().map(|one| one.question).collect();
+    let is_sound = refined == request.built_on.len()
+        && refined == keys.len()
+        && (refined == 0
+            || request.caps == ChargeCaps::default() && touched.iter().all(in_epsilon));
+    match is_sound {
+        true => Ok(()),
+        false => Err(VaultError::Redeclared.into()),
+    }
+}
+
 /// Refuses a cost below the minimum per query of one of these budgets, and names the one with the
 /// highest minimum.
 fn check_minimum(
@@ -439,14 +470,15 @@ fn check_minimum(
 ///
 /// # Guarantee
 /// `Ok` only if [`quote`] would be `Ok`. Then the spent amount of every affected budget has grown
-/// by the whole cost, and the ledger by the request's entries. On an error the caller rolls back,
-/// and nothing changes.
+/// by the whole cost, the ledger by the request's entries, and no later release builds on the draws
+/// that this one builds on. On an error the caller rolls back, and nothing changes.
 pub(crate) fn pay(
     connection: &Connection,
     witness: &mut Witness,
     request: &ChargeRequest,
 ) -> Result<Charge, Fault> {
     let Price { mut entries, asked, budgets, charged } = price(connection, witness, request)?;
+    draw_records::take(connection, &request.analyst, &request.built_on)?;
     quota::check(connection, witness, &request.analyst)?;
     let statement = statements::keep(connection, &request.statement)?;
     entries.iter_mut().for_each(|entry| entry.statement = statement);

@@ -25,7 +25,7 @@ use crate::catalog::store::{self, Fields, SealedRows};
 use crate::catalog::{Budget, Catalog, Touched};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::checkpoint::{self, Checkpoint};
-use crate::ledger::records::sums::{CellOfPeople, EntrySum, Sums};
+use crate::ledger::records::sums::{CellOfPeople, EntrySum, REFINED, Sums};
 use crate::ledger::records::{time, touched};
 
 /// One charged release. No field depends on data.
@@ -319,7 +319,11 @@ impl Witness {
     /// Adds the next entry to the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
         let asked = (entry.unit_domains.clone(), entry.analyst.clone());
-        self.spent.add(asked, entry.cells.as_ref(), entry.cost)?;
+        let one = match entry.mechanism == REFINED {
+            true => EntrySum::of_refined(entry.cost),
+            false => EntrySum::of(entry.cost),
+        };
+        self.spent.add(asked, entry.cells.as_ref(), one)?;
         self.sequence = entry.sequence;
         self.chain = entry.chain;
         Ok(())

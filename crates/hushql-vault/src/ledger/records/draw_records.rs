@@ -7,6 +7,10 @@
 //! charge; further replays of that day are not recorded. Nothing is kept before it is paid for. If
 //! a row is lost, the release is drawn again, and nothing else happens.
 //!
+//! A draw that a later one may build on is found by its question, too, which is its key without the
+//! ε. The charge of the later draw deletes that row (`refinable_draw`) in its own transaction, so
+//! that at most one draw ever builds on it. The earlier draw stays, and is replayed as before.
+//!
 //! A key includes the version of each private table: the number of the last declaration, in the
 //! whole vault, that touched the table (see `catalog::numbers`).
 //!
@@ -41,6 +45,15 @@ CREATE TABLE kept_draw (
     PRIMARY KEY (key, analyst)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE refinable_draw (
+    question BLOB NOT NULL CHECK (length(question) = 32),
+    analyst TEXT NOT NULL,
+    sequence INTEGER NOT NULL CHECK (sequence > 0),
+    PRIMARY KEY (question, analyst)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX refinable_draw_by_analyst ON refinable_draw (analyst, sequence);
+
 CREATE INDEX kept_draw_by_analyst ON kept_draw (analyst, sequence, length(drawn));
 
 CREATE INDEX ledger_replays ON ledger (analyst, parameters, at) WHERE mechanism = 'REPLAY';
@@ -69,6 +82,17 @@ pub struct KeptDraw {
     pub charge: i64,
     /// The drawn result.
     pub drawn: Vec<u8>,
+    /// The key of its question, for a draw that is to be kept and that a later one may build on.
+    pub question: Option<[u8; 32]>,
+}
+
+/// A kept draw that a release builds on. The charge of that release ends that it can be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltOn {
+    /// The key of its question.
+    pub question: [u8; 32],
+    /// The entry of the ledger that keeps it.
+    pub sequence: i64,
 }
 
 /// Draws of a statement that wait to be kept, each with its key.
@@ -107,6 +131,58 @@ pub(crate) fn find(
     stored(connection, key, of, since)
 }
 
+/// The draw of an analyst that answers this question and that a later one may build on, and where
+/// it is kept.
+///
+/// # Guarantee
+/// As that of [`find`]. No draw was built on it before.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn find_refinable(
+    connection: &Connection,
+    question: &[u8; 32],
+    analyst: &str,
+) -> Result<Option<(BuiltOn, KeptDraw)>, Fault> {
+    let since = answers::since(connection, analyst)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT kept.key, kept.sequence FROM refinable_draw refinable JOIN kept_draw kept
+             ON kept.analyst = refinable.analyst AND kept.sequence = refinable.sequence
+         WHERE refinable.question = ?1 AND refinable.analyst = ?2 AND kept.sequence > ?3",
+    )?;
+    let row = statement.query_row(params![question, analyst, since], |row| {
+        Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, i64>(1)?))
+    });
+    let Some((key, sequence)) = row.optional()? else { return Ok(None) };
+    let kept = stored(connection, &key, Some(analyst), since)?;
+    Ok(kept.map(|kept| (BuiltOn { question: *question, sequence }, kept)))
+}
+
+/// Takes the draws that a charge builds on, in the transaction of the charge.
+///
+/// # Guarantee
+/// `Ok` only if each of them was there, and none of them will be found again. Two draws that are
+/// built on one draw reveal more than is charged for them.
+///
+/// # Errors
+/// [`VaultError::Redeclared`] if one of them is gone: the statement is planned again without it.
+pub(crate) fn take(
+    connection: &Connection,
+    analyst: &str,
+    built_on: &[BuiltOn],
+) -> Result<(), Fault> {
+    for BuiltOn { question, sequence } in built_on {
+        let taken = connection.execute(
+            "DELETE FROM refinable_draw WHERE question = ?1 AND analyst = ?2 AND sequence = ?3",
+            params![question, analyst, sequence],
+        )?;
+        if taken != 1 {
+            return Err(VaultError::Redeclared.into());
+        }
+    }
+    Ok(())
+}
+
 /// The kept draw of this key, if it was kept after this entry of the ledger.
 fn stored(
     connection: &Connection,
@@ -123,7 +199,7 @@ fn stored(
     )?;
     let row = statement.query_row(params![key, of, since], |row| {
         let analyst: String = row.get(0)?;
-        let kept = KeptDraw { charge: row.get(1)?, drawn: row.get(2)? };
+        let kept = KeptDraw { charge: row.get(1)?, drawn: row.get(2)?, question: None };
         let (salt, digest): ([u8; 16], Option<[u8; 32]>) = (row.get(3)?, row.get(4)?);
         let is_sound = digest == Some(digest_of(&salt, key, (&analyst, kept.charge), &kept.drawn));
         Ok((kept, is_sound))
@@ -136,7 +212,8 @@ fn stored(
 }
 
 /// Keeps a draw, unless the analyst already has one for this key. The caller holds the write lock
-/// and has followed the chain. The first kept draw serves all later requests.
+/// and has followed the chain. The first kept draw serves all later requests. If it names its
+/// question, it takes the place of an earlier draw of the question, on which no draw is built then.
 ///
 /// # Errors
 /// [`Fault::Damage`] if the charge is not in the ledger.
@@ -164,6 +241,13 @@ pub(crate) fn keep(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![key, analyst, sequence, kept.charge, kept.drawn, salt],
     )?;
+    if let Some(question) = &kept.question {
+        connection.execute(
+            "INSERT OR REPLACE INTO refinable_draw (question, analyst, sequence)
+             VALUES (?1, ?2, ?3)",
+            params![question, analyst, sequence],
+        )?;
+    }
     forget_oldest(connection, analyst, MOST_BYTES)
 }
 
@@ -172,6 +256,11 @@ pub(crate) fn keep(
 fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<(), Fault> {
     let bytes = "SELECT coalesce(sum(length(drawn)), 0) FROM kept_draw WHERE analyst = ?1";
     while connection.query_row(bytes, [analyst], |row| row.get::<_, i64>(0))? > most {
+        connection.execute(
+            "DELETE FROM refinable_draw WHERE analyst = ?1
+             AND sequence <= (SELECT min(sequence) FROM kept_draw WHERE analyst = ?1)",
+            [analyst],
+        )?;
         connection.execute(
             "DELETE FROM kept_draw WHERE analyst = ?1
              AND sequence = (SELECT min(sequence) FROM kept_draw WHERE analyst = ?1)",

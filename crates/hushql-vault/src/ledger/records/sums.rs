@@ -24,6 +24,10 @@ use hushql_privacy::privacy::{Cost, ParameterError, Tally};
 
 use crate::catalog::{Cell, Touched};
 
+/// The mechanism of a paid entry that builds on a kept draw, and costs what that draw leaves of its
+/// ε. Given the earlier draw it may lose more than its own ε, so no coupon pays for it.
+pub const REFINED: &str = "LAPLACE_REFINED";
+
 /// The entries of a sum: the unit domains that they name, and the analyst who asked.
 pub(crate) type SumOwner = (Vec<String>, String);
 
@@ -43,12 +47,18 @@ impl Default for EntrySum {
 }
 
 impl EntrySum {
-    /// The sum with one more entry.
+    /// The sum of one entry of this cost.
+    pub(crate) fn of(cost: Cost) -> Self {
+        Self { cost, tally: Tally::of(&cost) }
+    }
+
+    /// The sum of one entry of this cost that builds on an earlier draw.
     ///
-    /// # Errors
-    /// [`ParameterError::Overflow`].
-    pub(crate) fn with(self, cost: Cost) -> Result<Self, ParameterError> {
-        self.plus(Self { cost, tally: Tally::of(&cost) })
+    /// # Guarantee
+    /// No budget of coupons can count it, whatever the ε of a coupon: its own ε is only what the
+    /// earlier draw leaves, and given that draw it may lose the sum of both.
+    pub(crate) fn of_refined(cost: Cost) -> Self {
+        Self { cost, tally: Tally { releases: 1, dearest: i64::MAX } }
     }
 
     /// The sum of the entries of both.
@@ -108,19 +118,19 @@ impl Sums {
         &mut self,
         asked: SumOwner,
         touched: Option<&Touched>,
-        cost: Cost,
+        one: EntrySum,
     ) -> Result<(), ParameterError> {
         let Some(Touched { since, cells, .. }) =
             touched.filter(|touched| !touched.cells.is_empty())
         else {
             let sum = self.wide.entry(asked).or_default();
-            *sum = sum.with(cost)?;
+            *sum = sum.plus(one)?;
             return Ok(());
         };
         let sums = self.narrow.entry((asked, *since)).or_default();
         for cell in cells {
             let sum = sums.entry(cell.clone()).or_default();
-            *sum = sum.with(cost)?;
+            *sum = sum.plus(one)?;
         }
         Ok(())
     }
@@ -243,16 +253,17 @@ mod tests {
     fn a_cell_counts_its_own_charges_and_those_of_all() {
         let asked = |analyst: &str| (vec!["people".to_owned()], analyst.to_owned());
         let mut sums = Sums::default();
-        sums.add(asked("lab"), None, cost(1)).unwrap();
-        sums.add(asked("lab"), Some(&touched(7, &["Oslo"])), cost(20)).unwrap();
-        sums.add(asked("eve"), Some(&touched(7, &["Oslo", "Rome"])), cost(300)).unwrap();
+        sums.add(asked("lab"), None, EntrySum::of(cost(1))).unwrap();
+        sums.add(asked("lab"), Some(&touched(7, &["Oslo"])), EntrySum::of(cost(20))).unwrap();
+        sums.add(asked("eve"), Some(&touched(7, &["Oslo", "Rome"])), EntrySum::of(cost(300)))
+            .unwrap();
         assert_eq!(epsilon(&sums, Some((7, "Oslo"))), 321);
         assert_eq!(epsilon(&sums, Some((7, "Rome"))), 301);
         assert_eq!(epsilon(&sums, Some((7, "Pisa"))), 1);
         assert_eq!(epsilon(&sums, None), 321);
         // The later cells begin with the most expensive of these.
         assert_eq!(epsilon(&sums, Some((9, "Pisa"))), 321);
-        sums.add(asked("eve"), Some(&touched(9, &["Pisa"])), cost(4_000)).unwrap();
+        sums.add(asked("eve"), Some(&touched(9, &["Pisa"])), EntrySum::of(cost(4_000))).unwrap();
         assert_eq!(epsilon(&sums, Some((9, "Pisa"))), 4_321);
         assert_eq!(epsilon(&sums, Some((9, "Oslo"))), 321);
         assert_eq!(epsilon(&sums, None), 4_321);
@@ -260,25 +271,34 @@ mod tests {
         assert_eq!(sums.newest_beginning("others"), None);
     }
 
+    /// What builds on an earlier draw counts in ε as what it adds, and in no coupons.
+    #[test]
+    fn no_coupon_pays_for_a_refinement() {
+        let half = Cost::from_amounts(Some((5, 0)), (1, 0));
+        let both = EntrySum::of(half).plus(EntrySum::of_refined(half)).unwrap();
+        assert_eq!(both.cost, half.plus(half).unwrap());
+        assert_eq!(both.tally, Tally { releases: 2, dearest: i64::MAX });
+    }
+
     #[test]
     fn the_dearest_cell_is_that_of_all_analysts_together() {
         let asked = |analyst: &str| (vec!["people".to_owned()], analyst.to_owned());
         let mut sums = Sums::default();
-        sums.add(asked("lab"), Some(&touched(7, &["Oslo"])), cost(2)).unwrap();
-        sums.add(asked("eve"), Some(&touched(7, &["Rome"])), cost(3)).unwrap();
+        sums.add(asked("lab"), Some(&touched(7, &["Oslo"])), EntrySum::of(cost(2))).unwrap();
+        sums.add(asked("eve"), Some(&touched(7, &["Rome"])), EntrySum::of(cost(3))).unwrap();
         assert_eq!(epsilon(&sums, None), 3);
-        sums.add(asked("eve"), Some(&touched(7, &["Oslo"])), cost(2)).unwrap();
+        sums.add(asked("eve"), Some(&touched(7, &["Oslo"])), EntrySum::of(cost(2))).unwrap();
         assert_eq!(epsilon(&sums, None), 4);
     }
 
     #[test]
     fn the_larger_of_two_sums_is_larger_in_each_part() {
-        let one = EntrySum::default().with(Cost::from_amounts(Some((5, 1)), (1, 9))).unwrap();
-        let other = EntrySum::default().with(Cost::from_amounts(Some((3, 4)), (2, 8))).unwrap();
+        let one = EntrySum::of(Cost::from_amounts(Some((5, 1)), (1, 9)));
+        let other = EntrySum::of(Cost::from_amounts(Some((3, 4)), (2, 8)));
         let most = one.most(other);
         assert_eq!(most.cost.amounts(), [Some(5), Some(4), Some(2), Some(9)]);
         assert_eq!(most.tally, Tally { releases: 1, dearest: 5 });
-        let none = EntrySum::default().with(Cost::from_amounts(None, (1, 0))).unwrap();
+        let none = EntrySum::of(Cost::from_amounts(None, (1, 0)));
         assert_eq!(one.most(none).cost.amounts(), [None, None, Some(1), Some(9)]);
     }
 }

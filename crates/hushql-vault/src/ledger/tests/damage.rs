@@ -363,13 +363,13 @@ fn a_vault_of_another_format_is_refused() {
     let (_folder, path, _) = specimen();
     let shown = path.display();
     let older = "no HushQL upgrades it; create a new vault, and declare budgets there with what is left of the old ones";
-    let advice = [(0, older), (1, older), (7, "open it with the newer HushQL that made it")];
+    let advice = [(0, older), (1, older), (8, "open it with the newer HushQL that made it")];
     for (format, advice) in advice {
         let number = format!("PRAGMA user_version = {format}");
         Connection::open(&path).unwrap().execute_batch(&number).unwrap();
         let before = fs::read(&path).unwrap();
         let refusal = format!(
-            "the vault `{shown}` has format {format}, but this program reads format 6: {advice}"
+            "the vault `{shown}` has format {format}, but this program reads format 7: {advice}"
         );
         let none = None::<&Path>;
         for refused in [Vault::open(&path), Vault::upgrade(&path, none), Vault::adopt(&path, none)]

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::cached_read::Moment;
 use crate::ledger::file::handle::Handle;
-use crate::ledger::records::draw_records::{self, KeptDraw, WaitingDraws};
+use crate::ledger::records::draw_records::{self, BuiltOn, KeptDraw, WaitingDraws};
 use crate::ledger::vault::Vault;
 
 /// A draw that can be kept.
@@ -37,6 +37,15 @@ pub struct DrawLookUp {
     pub key: [u8; 32],
     /// The draw, if one is kept that the analyst may see.
     pub draw: Option<KeptDraw>,
+}
+
+/// The key under which a draw is kept for later ones to build on, and the draw kept for it now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefinableLookUp {
+    /// The key of the question.
+    pub question: [u8; 32],
+    /// The draw, and where it is kept, if the analyst has one.
+    pub found: Option<(BuiltOn, KeptDraw)>,
 }
 
 /// Whether the ledger has today's entries for certain replays.
@@ -95,6 +104,36 @@ impl Vault {
         planned: &Catalog,
     ) -> Result<Vec<Option<DrawLookUp>>, VaultError> {
         self.read(|connection, _| kept_for(connection, asked, analyst, planned))
+    }
+
+    /// The draws of this analyst that a draw with a larger ε may build on. Here, the identities are
+    /// those of questions, without the ε. `None` if the budgets replay nothing, or if the rows of a
+    /// table may change without a declaration: the later draw must read the very rows of the
+    /// earlier one. Draws of other analysts make no difference.
+    ///
+    /// # Errors
+    /// As [`Vault::kept`].
+    pub fn refinable(
+        &self,
+        asked: &[AskedDraw],
+        analyst: &str,
+        planned: &Catalog,
+    ) -> Result<Vec<Option<RefinableLookUp>>, VaultError> {
+        self.read(|connection, _| {
+            if !planned.version().is(&store::version(connection)?) {
+                return Err(VaultError::Redeclared.into());
+            }
+            let one = |asked: &AskedDraw| {
+                let is_off = strictest(asked, planned) == Replay::Off;
+                if is_off || !asked.live.is_empty() {
+                    return Ok(None);
+                }
+                let question = key_of(asked, planned);
+                let found = draw_records::find_refinable(connection, &question, analyst)?;
+                Ok(Some(RefinableLookUp { question, found }))
+            };
+            asked.iter().map(one).collect()
+        })
     }
 
     /// As [`Vault::kept`], and whether the ledger already records today's replays of these charges
@@ -226,24 +265,32 @@ fn kept_for(
         return Err(VaultError::Redeclared.into());
     }
     let one = |asked: &AskedDraw| {
-        let AskedDraw { identity, tables, contents, unit_domains, live } = asked;
-        let budgets = unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
-        let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
-        let of = match strictest.unwrap_or(Replay::Off) {
+        let of = match strictest(asked, planned) {
             Replay::Off => return Ok(None),
             Replay::Own => Some(analyst),
             Replay::All => None,
         };
         let numbers = planned.numbers();
-        if !live.iter().all(|table| numbers.is_refreshed(table)) {
+        if !asked.live.iter().all(|table| numbers.is_refreshed(table)) {
             return Ok(None);
         }
-        let numbers: Vec<(&str, i64)> =
-            tables.iter().map(|table| (table.as_str(), numbers.of(table))).collect();
-        let key = draw_records::key(identity, &numbers, contents);
+        let key = key_of(asked, planned);
         Ok(Some(DrawLookUp { key, draw: draw_records::find(connection, &key, of)? }))
     };
     asked.iter().map(one).collect()
+}
+
+/// Whose draws may be shown again, by the budgets of a draw's people.
+fn strictest(asked: &AskedDraw, planned: &Catalog) -> Replay {
+    let budgets = asked.unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
+    budgets.map(|budget| budget.replay).reduce(Replay::strictest).unwrap_or(Replay::Off)
+}
+
+/// The key of a draw under these declarations.
+fn key_of(asked: &AskedDraw, planned: &Catalog) -> [u8; 32] {
+    let numbers = planned.numbers();
+    let tables = asked.tables.iter().map(|table| (table.as_str(), numbers.of(table)));
+    draw_records::key(&asked.identity, &tables.collect::<Vec<_>>(), &asked.contents)
 }
 
 /// True if the ledger has today's notes for all of these charges.
