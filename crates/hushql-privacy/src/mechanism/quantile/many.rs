@@ -83,7 +83,7 @@ pub fn parts_of_a_tick(ticks: u64) -> u64 {
 
 /// The choice of one quantile of the list among the rows between two splits.
 #[derive(Debug, Clone)]
-struct Split {
+struct RankSplit {
     /// The fraction within these rows, in lowest terms.
     num: u64,
     den: u64,
@@ -96,7 +96,7 @@ struct Split {
 #[derive(Debug, Clone)]
 pub struct ManyQuantiles {
     /// The split of each quantile.
-    splits: Vec<Split>,
+    splits: Vec<RankSplit>,
     levels: u32,
     /// The last tick.
     last: u64,
@@ -153,7 +153,7 @@ impl ManyQuantiles {
             let share = most * BigInt::from(levels) * BigInt::from(parts);
             let rate = Rate::at_most(whole.exponent() / Rational::from_integer(share))?;
             let exponential = Exponential { rate };
-            Ok(Split { num, den, exponential, is_leaf: between.len() == 1 })
+            Ok(RankSplit { num, den, exponential, is_leaf: between.len() == 1 })
         });
         Ok(Self { splits: splits.collect::<Result<_, MechanismError>>()?, levels, last, parts })
     }
@@ -224,7 +224,7 @@ impl ManyQuantiles {
         &self,
         points: &[(u64, i128)],
         within: &Range<u64>,
-        split: &Split,
+        split: &RankSplit,
     ) -> Result<TickRuns, MechanismError> {
         let (first, last) = (within.start / self.parts, within.end.saturating_sub(1) / self.parts);
         let from = points.partition_point(|(tick, _)| *tick < first);
@@ -259,7 +259,7 @@ impl ManyQuantiles {
         &self,
         own: &[(u64, i128)],
         within: &Range<u64>,
-        split: &Split,
+        split: &RankSplit,
     ) -> Result<TickRuns, MechanismError> {
         let wide = || MechanismError::RangeTooWide;
         let (num, den) = (i128::from(split.num), i128::from(split.den));
@@ -322,7 +322,7 @@ impl ManyQuantiles {
     }
 
     /// The largest error of a quantile, from the error of each choice in units of its score.
-    fn worst(&self, of: &dyn Fn(&Split, usize) -> f64) -> f64 {
+    fn worst(&self, of: &dyn Fn(&RankSplit, usize) -> f64) -> f64 {
         self.worst_within(0..self.splits.len(), [0.0, 0.0], of)
     }
 
@@ -330,7 +330,7 @@ impl ManyQuantiles {
         &self,
         quantiles: Range<usize>,
         [low, high]: [f64; 2],
-        of: &dyn Fn(&Split, usize) -> f64,
+        of: &dyn Fn(&RankSplit, usize) -> f64,
     ) -> f64 {
         let middle = quantiles.start.midpoint(quantiles.end);
         let Some(split) = self.splits.get(middle).filter(|_| !quantiles.is_empty()) else {
