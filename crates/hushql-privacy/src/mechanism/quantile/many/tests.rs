@@ -390,12 +390,19 @@ fn errors_hold() {
         assert!(many.expected_error() > 0.0 && many.expected_error().is_finite());
     }
     assert!(exceeded > 0.0, "no error is as large as the bound");
-    // With its parents' errors, a list errs more than its last choice alone.
-    let list = fractions(&[1, 2, 3], 4);
+    // Seven quantiles in three levels, each in the middle of its interval: the second level has half
+    // of the error of the first, and the third half of the errors of both.
+    let list = fractions(&[1, 2, 3, 4, 5, 6, 7], 8);
     let many = ManyQuantiles::new(&calibrated(1, "1"), &list, 99).unwrap();
-    let beta = parse_decimal("0.05").unwrap();
-    let leaf = many.splits[0].exponential.error_at(100, &parse_decimal("0.016").unwrap());
-    assert!(many.error_at(&beta) > leaf / (2.0 * many.parts as f64) * 1.5);
+    let (beta, each) = (parse_decimal("0.07").unwrap(), parse_decimal("0.01").unwrap());
+    let in_rows = 2.0 * many.parts as f64;
+    let alone = |split: usize, candidates: usize| {
+        many.splits[split].exponential.error_at(candidates, &each) / in_rows
+    };
+    let [root, leaf] = [alone(3, 100 * many.parts as usize), alone(2, 100)];
+    let second = root / 2.0 + root;
+    let third = (root + second) / 2.0 + leaf;
+    assert!((many.error_at(&beta) / second.max(third) - 1.0).abs() < 1e-9, "{root} {leaf}");
 }
 
 #[test]
