@@ -48,6 +48,9 @@ fn each(tokens: &[Token], of: impl Fn(usize) -> Option<u32>) -> Vec<Option<u32>>
 /// parameters.
 const MOST: usize = 200;
 
+/// The function whose fractions are a list.
+const LIST: &str = "quantiles";
+
 /// The function that has a parameter, or a sum or product with it, as an argument, and the number
 /// of arguments before it.
 fn argument(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
@@ -55,16 +58,19 @@ fn argument(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
     if !matches!(before, Some(Token::Sign('(' | ',' | '+' | '-' | '*' | '/'))) {
         return None;
     }
-    let (mut depth, mut index) = (0_usize, 0_usize);
+    let (mut depth, mut index, mut in_list) = (0_usize, 0_usize, false);
     for i in (at.saturating_sub(MOST)..at).rev() {
         match tokens.get(i)? {
             Token::Sign(')') => depth += 1,
             Token::Sign('(') if depth > 0 => depth -= 1,
             Token::Sign('(') => {
                 match i.checked_sub(1).and_then(|name| tokens.get(name))? {
+                    Token::Word(name) if in_list && name != LIST => return None,
                     Token::Word(name) => return Some((name, index)),
                     // Brackets around the argument, which are not a list.
                     Token::Sign('(' | ',' | '+' | '-' | '*' | '/') if index == 0 => {}
+                    // The fractions of a list.
+                    Token::Sign(',') if !in_list => (index, in_list) = (0, true),
                     Token::Name(_) | Token::Text(_) | Token::Parameter(_) | Token::Sign(_) => {
                         return None;
                     }
@@ -95,6 +101,7 @@ fn is_fraction(tokens: &[Token], at: usize, function: &str, index: usize) -> boo
         after.nth(1) == Some(&Token::Word("within".to_owned()))
     };
     quantiles.contains(&function) && (index == 1 || index == 0 && is_within())
+        || function == LIST && index > 0
 }
 
 /// The type of a function's argument, if it differs from the type of the function's first argument.
@@ -317,6 +324,8 @@ mod tests {
             ("SELECT QUANTILE(age, $1) FROM adult", vec![float]),
             ("SELECT quantile ( a.age , -$1 )", vec![float]),
             ("SELECT QUANTILE(COALESCE(age, $2), $1)", vec![float, age]),
+            ("SELECT QUANTILES(age, ($1, 0.5, $2)), QUANTILES(age, ($3))", vec![float; 3]),
+            ("SELECT COALESCE(age, (1, $1))", vec![None]),
             ("SELECT QUANTILE(CLAMP(age, $1, $2), $3)", vec![age, age, float]),
             ("SELECT QUANTILE(age, 1 - $1), QUANTILE(age, ($2))", vec![float, float]),
             ("SELECT PERCENTILE_CONT(age, $1), approx_percentile_cont(age, $2)", vec![float; 2]),

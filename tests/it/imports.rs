@@ -1186,7 +1186,7 @@ const SHAPES: [(&str, &str, &str); 34] = [
     ),
     (
         "analysis/selection/quantile.rs",
-        "( aggregate . function , & aggregate . fraction )",
+        "( aggregate . function , aggregate . fractions . first ( ) )",
         "a median: the quantile of 1/2",
     ),
     ("analysis/call/input_columns.rs", "expr", "a group key's own name"),

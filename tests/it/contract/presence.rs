@@ -184,6 +184,10 @@ async fn neighbours_replace_what_a_row_says() {
         ("SELECT EXPONENTIAL(eps=1) MEDIAN(age) AS m FROM survey", "moves along the line"),
         ("SELECT EXPONENTIAL(eps=1) MIN(age) AS m FROM survey", "moves along the line"),
         (
+            "SELECT EXPONENTIAL(eps=1) QUANTILES(age, (0.25, 0.75)) AS m FROM survey",
+            "counts as a removal and an addition",
+        ),
+        (
             "SELECT EXPONENTIAL(eps=1) MIN(age) AS m FROM survey GROUP BY income > 5",
             "counts as a removal and an addition",
         ),

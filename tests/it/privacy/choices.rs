@@ -494,6 +494,68 @@ async fn quantiles_follow_their_ranks() {
     people.follows("SELECT EXPONENTIAL(eps=20) MAX(n) FROM people", &law, 21).await;
 }
 
+/// The law of a list: the median's part of a tick is drawn first, then each quartile among the
+/// ticks of its half. Parts are so fine that the middle of every 2⁻¹⁰ of a tick stands for its
+/// parts.
+#[tokio::test]
+async fn lists_of_quantiles_follow_their_law() {
+    const FINE: usize = 1 << 10;
+    let people = sample();
+    let rows: Vec<f64> = (0..=9).map(|t| count(&people, |r| r.4 == t)).collect();
+    let total: f64 = rows.iter().sum();
+    let epsilon = 2.0 / 2.0;
+    // Minus the distance of each place from a share of all, for the rows at each.
+    let scores = |rows: &[f64], share: f64| -> Vec<f64> {
+        let (all, mut below) = (rows.iter().sum::<f64>(), 0.0);
+        rows.iter()
+            .map(|own| {
+                let score = -(below - share * all).max(share * all - below - own).max(0.0);
+                below += own;
+                score
+            })
+            .collect()
+    };
+    let law = |scores: &[f64], rate: f64| -> Vec<f64> {
+        let weights: Vec<f64> = scores.iter().map(|score| (rate * score).exp()).collect();
+        let all: f64 = weights.iter().sum();
+        weights.iter().map(|weight| weight / all).collect()
+    };
+    let parts: Vec<f64> = rows.iter().flat_map(|n| vec![n / FINE as f64; FINE]).collect();
+    let middle = law(&scores(&parts, 0.5), epsilon);
+    let mut answers = BTreeMap::<String, f64>::new();
+    let mut below = 0.0;
+    for (part, p) in middle.iter().enumerate() {
+        let (tick, within) = (part / FINE, (part % FINE) as f64 + 0.5);
+        let mut low: Vec<f64> = rows[..=tick].to_vec();
+        low[tick] = rows[tick] * within / FINE as f64;
+        let mut high: Vec<f64> = rows[tick..].to_vec();
+        high[0] = rows[tick] - low[tick];
+        let first = law(&scores(&low, 0.5), epsilon);
+        let third = law(&scores(&high, 0.5), epsilon);
+        for (a, pa) in first.iter().enumerate() {
+            for (c, pc) in third.iter().enumerate() {
+                *answers.entry(format!("[{a}, {tick}, {}]", c + tick)).or_default() += p * pa * pc;
+            }
+        }
+        below += parts[part];
+    }
+    assert!((below - total).abs() < 1e-6);
+    let law: Vec<(String, f64)> = answers.into_iter().collect();
+    let sql = "SELECT EXPONENTIAL(eps=2) QUANTILES(n, (0.25, 0.5, 0.75)) FROM people";
+    people.follows(sql, &law, 24).await;
+    // A list of one is a quantile.
+    let ticks: Vec<i64> = (0..=9).collect();
+    let rank = |t: &i64| {
+        let (below, up_to) = (count(&people, |r| r.4 < *t), count(&people, |r| r.4 <= *t));
+        -(below - total / 2.0).max(total / 2.0 - up_to).max(0.0)
+    };
+    let median = exponential(1.3, &uniform(&ticks, rank));
+    let listed: Vec<(String, f64)> =
+        median.into_iter().map(|(tick, p)| (format!("[{tick}]"), p)).collect();
+    let sql = "SELECT EXPONENTIAL(eps=1.3) QUANTILES(n, (0.5)) FROM people";
+    people.follows(sql, &listed, 25).await;
+}
+
 #[tokio::test]
 async fn priors_weigh_candidates() {
     let people = sample();

@@ -491,7 +491,13 @@ fn check_choice(sql: &str, choice: &Choice, groups: &[Vec<i128>], steps: u64) ->
 }
 
 fn is_rank(score: &LineScore) -> bool {
-    matches!(score, LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest)
+    matches!(
+        score,
+        LineScore::Quantile { .. }
+            | LineScore::Quantiles(_)
+            | LineScore::Smallest
+            | LineScore::Largest
+    )
 }
 
 /// Keys that are not declared: few come and go with a unit, their scores are small, the others'

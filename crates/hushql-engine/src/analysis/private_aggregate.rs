@@ -487,7 +487,8 @@ fn measured(
             AggregateName::Min
             | AggregateName::Max
             | AggregateName::Median
-            | AggregateName::Quantile => quantile(call, aggregate, frame),
+            | AggregateName::Quantile
+            | AggregateName::Quantiles => quantile(call, aggregate, frame),
             AggregateName::Count
             | AggregateName::Sum
             | AggregateName::Avg
@@ -547,6 +548,7 @@ fn numeric(
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Unsupported(_) => {

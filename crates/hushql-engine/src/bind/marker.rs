@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
 };
 
+use super::quantiles::list_of;
 use crate::dialect::{AggregateName, Operand, ReleaseClause, marker};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
@@ -25,6 +26,8 @@ use crate::sql_type::sql_type;
 enum ReleaseColumn {
     /// A value of the first argument, chosen among candidates or among the ticks of a column.
     Chosen,
+    /// A list of such values.
+    ChosenList,
     Count,
     Sum,
     Average,
@@ -59,6 +62,7 @@ impl Marker {
                 | AggregateName::Max
                 | AggregateName::Median
                 | AggregateName::Quantile => ReleaseColumn::Chosen,
+                AggregateName::Quantiles => ReleaseColumn::ChosenList,
                 AggregateName::Revenue | AggregateName::Unsupported(_) => {
                     ReleaseColumn::Unsupported
                 }
@@ -94,6 +98,7 @@ pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
     Some(match marker.kind {
         ReleaseColumn::Average | ReleaseColumn::Spread | ReleaseColumn::Joint => true,
         ReleaseColumn::Chosen
+        | ReleaseColumn::ChosenList
         | ReleaseColumn::Count
         | ReleaseColumn::Sum
         | ReleaseColumn::Unsupported => false,
@@ -129,6 +134,7 @@ impl AggregateUDFImpl for Marker {
         let sum = || sum_type(first).ok_or_else(|| self.not_a_number("SUM and AVG", first));
         match self.kind {
             ReleaseColumn::Chosen => Ok(first.clone()),
+            ReleaseColumn::ChosenList => Ok(list_of(first)),
             ReleaseColumn::Count if self.consistent == Some(false) => Ok(DataType::Float64),
             ReleaseColumn::Count => Ok(DataType::Int64),
             ReleaseColumn::Sum => Ok(match (sum()?, self.consistent) {

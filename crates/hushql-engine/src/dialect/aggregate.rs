@@ -14,6 +14,7 @@ use sqlparser::parser::{Parser, ParserError};
 use super::ast::{AggregateCall, AggregateName, marked};
 use super::calendar_calls::number_times;
 use super::literal::literal_of;
+use super::quantile_list::fractions_of;
 use super::spelling::respelled;
 use crate::dialect::clauses::number;
 use crate::dialect::literal::Literal;
@@ -182,6 +183,12 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         ..AggregateCall::for_function(function)
     };
     let mut arguments = read_arguments(&written, args, &mut parsed)?;
+    if function == AggregateName::Quantiles && arguments.len() > 1 {
+        let fractions = arguments.split_off(1);
+        parsed.fractions = fractions_of(&fractions).ok_or(format!(
+            "the fractions of {written} must be numbers: {written}(x, (0.25, 0.5, 0.75))"
+        ))?;
+    }
     check_arguments(&written, &parsed, arguments.len())?;
     if function == AggregateName::Count
         && !parsed.distinct
@@ -194,9 +201,9 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
     if function == AggregateName::Quantile {
         let fraction = arguments.pop().as_ref().and_then(literal_of);
         let fraction = fraction.filter(|f| matches!(f, Literal::Number(_)));
-        parsed.fraction = Some(
+        parsed.fractions = vec![
             fraction.ok_or(format!("the fraction of {written} must be a number, such as 0.9"))?,
-        );
+        ];
     }
     Ok((parsed, arguments, filter))
 }
@@ -254,14 +261,20 @@ fn check_arguments(written: &str, call: &AggregateCall, count: usize) -> Result<
         | AggregateName::Min
         | AggregateName::Max
         | AggregateName::Median
+        | AggregateName::Quantiles
         | AggregateName::Spread(_) => (1, 1),
     };
+    let is_without = call.function == AggregateName::Quantiles && call.fractions.is_empty();
     if !(least..=most).contains(&count)
+        || is_without
         || (call.star && (call.function != AggregateName::Count || call.distinct))
     {
         return Err(match call.function {
             AggregateName::Quantile => {
                 format!("{written} takes a column and a fraction: {written}(x, 0.9)")
+            }
+            AggregateName::Quantiles => {
+                format!("{written} takes a column and fractions: {written}(x, (0.25, 0.5, 0.75))")
             }
             AggregateName::Joint(joint) if joint.is_regression() => {
                 format!("{written} takes two columns: {written}(y, x)")

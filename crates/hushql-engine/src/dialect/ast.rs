@@ -13,6 +13,7 @@ use super::called_template::TemplateCall;
 use super::declaration::{Declaration, ReleaseTableChange, Show};
 pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause, ReleaseInSet};
 pub use super::markers::{candidate_marker, candidate_of, marked, marker};
+pub use super::statistics::{Joint, Spread};
 use super::synthetic_options::{SyntheticMethod, SyntheticOptions};
 use crate::dialect::copy_format::CopyTarget;
 use crate::dialect::literal::Literal;
@@ -397,8 +398,8 @@ pub struct AggregateCall {
     pub star: bool,
     /// `COUNT(DISTINCT x)`.
     pub distinct: bool,
-    /// The q of `QUANTILE(x, q)`.
-    pub fraction: Option<Literal>,
+    /// The q of `QUANTILE(x, q)`, or those of `QUANTILES(x, (q, …))`.
+    pub fractions: Vec<Literal>,
     /// GoogleSQL's `contribution_bounds_per_group => (lo, hi)`.
     pub bounds_per_group: Option<(Literal, Literal)>,
     /// GoogleSQL's `contribution_bounds_per_row => (lo, hi)`.
@@ -412,7 +413,7 @@ impl AggregateCall {
             function,
             star: false,
             distinct: false,
-            fraction: None,
+            fractions: Vec::new(),
             bounds_per_group: None,
             bounds_per_row: None,
         }
@@ -441,6 +442,8 @@ pub enum AggregateName {
     Median,
     /// QUANTILE(x, q) and PERCENTILE_CONT(x, q).
     Quantile,
+    /// QUANTILES(x, (q, …)): a list.
+    Quantiles,
     /// REVENUE(x, price [, quantity]): the score of a price.
     Revenue,
     /// A variance or standard deviation.
@@ -451,91 +454,9 @@ pub enum AggregateName {
     Unsupported(&'static str),
 }
 
-/// A measure of how far values spread around their mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Spread {
-    /// VAR_POP: the mean squared distance from the mean.
-    VarPop,
-    /// VAR_SAMP, VAR, VARIANCE: the same over n − 1.
-    VarSamp,
-    /// STDDEV_POP: the root of VAR_POP.
-    StddevPop,
-    /// STDDEV_SAMP, STDDEV: the root of VAR_SAMP.
-    StddevSamp,
-}
-
-impl Spread {
-    /// True if it divides by n − 1.
-    pub fn is_sample(self) -> bool {
-        matches!(self, Self::VarSamp | Self::StddevSamp)
-    }
-
-    /// True if it is the square root of a variance.
-    pub fn is_root(self) -> bool {
-        matches!(self, Self::StddevPop | Self::StddevSamp)
-    }
-}
-
-impl fmt::Display for Spread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::VarPop => "VAR_POP",
-            Self::VarSamp => "VAR_SAMP",
-            Self::StddevPop => "STDDEV_POP",
-            Self::StddevSamp => "STDDEV_SAMP",
-        })
-    }
-}
-
-/// A statistic of two columns, over the rows on which both have a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Joint {
-    /// CORR(x, y): the coefficient of correlation.
-    Corr,
-    /// COVAR_POP(x, y): the mean product of the distances from the means.
-    CovarPop,
-    /// COVAR_SAMP(x, y), COVAR: the same over n − 1.
-    CovarSamp,
-    /// REGR_SLOPE(y, x): the slope of the least-squares line.
-    RegrSlope,
-    /// REGR_INTERCEPT(y, x): where that line meets x = 0.
-    RegrIntercept,
-    /// REGR_R2(y, x): the square of the correlation.
-    RegrR2,
-}
-
-impl Joint {
-    /// True if it is a regression; these are called with y first.
-    pub fn is_regression(self) -> bool {
-        matches!(self, Self::RegrSlope | Self::RegrIntercept | Self::RegrR2)
-    }
-
-    /// Whether it needs the squares of x, and whether it needs those of y.
-    pub fn needs_squares(self) -> (bool, bool) {
-        match self {
-            Self::Corr | Self::RegrR2 => (true, true),
-            Self::RegrSlope | Self::RegrIntercept => (true, false),
-            Self::CovarPop | Self::CovarSamp => (false, false),
-        }
-    }
-}
-
-impl fmt::Display for Joint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Corr => "CORR",
-            Self::CovarPop => "COVAR_POP",
-            Self::CovarSamp => "COVAR_SAMP",
-            Self::RegrSlope => "REGR_SLOPE",
-            Self::RegrIntercept => "REGR_INTERCEPT",
-            Self::RegrR2 => "REGR_R2",
-        })
-    }
-}
-
 impl AggregateName {
     /// The aggregates by their SQL names.
-    const NAMES: [(&'static str, Self); 32] = [
+    const NAMES: [(&'static str, Self); 33] = [
         ("count", Self::Count),
         ("count_if", Self::Count),
         ("countif", Self::Count),
@@ -546,6 +467,7 @@ impl AggregateName {
         ("max", Self::Max),
         ("median", Self::Median),
         ("quantile", Self::Quantile),
+        ("quantiles", Self::Quantiles),
         ("percentile_cont", Self::Quantile),
         ("percentile_disc", Self::Quantile),
         ("approx_percentile_cont", Self::Quantile),
@@ -591,6 +513,7 @@ impl fmt::Display for AggregateName {
             Self::Max => "MAX",
             Self::Median => "MEDIAN",
             Self::Quantile => "QUANTILE",
+            Self::Quantiles => "QUANTILES",
             Self::Revenue => "REVENUE",
             Self::Spread(spread) => return spread.fmt(f),
             Self::Joint(joint) => return joint.fmt(f),

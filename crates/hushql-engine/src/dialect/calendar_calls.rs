@@ -331,6 +331,7 @@ pub(super) fn number_times(function: &mut sql::Function) {
             | AggregateName::Max
             | AggregateName::Median
             | AggregateName::Quantile
+            | AggregateName::Quantiles
             | AggregateName::Spread(_),
         ) => true,
         Some(

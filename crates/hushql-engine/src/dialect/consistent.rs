@@ -227,6 +227,7 @@ fn adds_up(operand: &Operand) -> bool {
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)

@@ -84,6 +84,7 @@ mod size;
 mod slice_clauses;
 mod spelling;
 mod statement;
+mod statistics;
 mod synthetic_options;
 mod synthetic_statement;
 mod template_body;

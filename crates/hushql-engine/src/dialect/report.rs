@@ -73,6 +73,7 @@ fn has_error(aggregate: &AggregateCall) -> bool {
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Revenue
         | AggregateName::Unsupported(_) => false,
     }

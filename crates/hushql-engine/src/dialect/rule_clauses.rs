@@ -102,6 +102,7 @@ fn release_named(written: &str) -> Option<String> {
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Spread(_)
         | AggregateName::Joint(_) => Some(aggregate.to_string().to_lowercase()),
     });

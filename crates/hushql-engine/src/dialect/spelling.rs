@@ -6,6 +6,7 @@
 //! ```text
 //! count_if(late)                                     COUNT(*) FILTER (WHERE late)
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
+//! percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP …    quantiles(x, 0.1, 0.9)
 //! ifnull(x, 0), nvl(x, 0)                            coalesce(x, 0)
 //! mod(x, 7)                                          (x) % (7)
 //! if(late, 1, 0), iif(late, 1, 0)                    CASE WHEN late THEN 1 ELSE 0 END
@@ -30,7 +31,7 @@ use super::date_patterns::without_pattern;
 use super::having_names::having_by_names;
 use super::pivot::without_pivots;
 use super::power;
-use super::quantile_list::quantile_list;
+use super::quantile_list::{flattened, quantile_list};
 use super::row_values::by_parts;
 use crate::dialect::error::DialectError;
 
@@ -55,6 +56,9 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
         if let Expr::Function(function) = expr {
             respelled(function);
             number_times(function);
+            if function.name.to_string().eq_ignore_ascii_case("quantiles") {
+                flattened(function);
+            }
             let other = remainder(function).or_else(|| choice(function));
             if let Some(other) = other.or_else(|| quantile_list(function)) {
                 *expr = other;
@@ -280,8 +284,8 @@ fn counted(function: &mut sql::Function) {
     function.args = list(vec![FunctionArgExpr::Wildcard]);
 }
 
-/// Rewrites `percentile_cont(f) WITHIN GROUP (ORDER BY x)`. A descending order stays, and is
-/// refused later.
+/// Rewrites `percentile_cont(f) WITHIN GROUP (ORDER BY x)`, and that of an array. A descending
+/// order stays, and is refused later.
 fn ordered(function: &mut sql::Function) {
     let Some(fraction) = only_argument(&function.args).cloned() else { return };
     let [sql::OrderByExpr { expr, options, with_fill: None }] = function.within_group.as_slice()
@@ -289,6 +293,9 @@ fn ordered(function: &mut sql::Function) {
         return;
     };
     let sql::OrderByOptions { asc: None | Some(true), nulls_first: None } = options else { return };
+    if let Expr::Array(_) = &fraction {
+        function.name = ObjectName::from(vec![Ident::new("quantiles")]);
+    }
     function.args =
         list(vec![FunctionArgExpr::Expr(expr.clone()), FunctionArgExpr::Expr(fraction)]);
     function.within_group.clear();

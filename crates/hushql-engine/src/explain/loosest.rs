@@ -143,7 +143,10 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
         ReleaseKind::Choice(choice) => {
             let CandidateSource::Line { score, .. } = &choice.source else { return Some(1.0) };
             let grows = match score {
-                LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => true,
+                LineScore::Quantile { .. }
+                | LineScore::Quantiles(_)
+                | LineScore::Smallest
+                | LineScore::Largest => true,
                 LineScore::Revenue { .. }
                 | LineScore::Above
                 | LineScore::Below

@@ -33,7 +33,7 @@ use loosest::loosest;
 use mostly_noise_text::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
 use presence_lines::{mechanism_text, presence_line};
-use rank_text::{block_line, values_text};
+use rank_text::{block_line, ranked_text, values_text};
 use refine_lines::{refine_json, refine_line};
 use selection_lines::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
 use threshold_lines::{
@@ -428,7 +428,8 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
         Predicted::Winner { worst, average } => winner_text(measure, worst, average),
         Predicted::WinnerBySize { rows, .. } => winner_by_size_text(measure, rows),
         Predicted::Rank { worst, average } => format!(
-            "with 95 %: the rank of the value is within {} {} of the best rank on the line, whatever the data; on average within {}",
+            "with 95 %: the rank of {} is within {} {} of the best rank on the line, whatever the data; on average within {}",
+            ranked_text(measure),
             rounded(worst),
             values_text(measure),
             rounded(average)

@@ -3,6 +3,10 @@
 use num_traits::ToPrimitive;
 
 use crate::analysis::{CandidateSource, Choice, LineScore, Measure};
+use crate::explain::number_text::exact_rate;
+use crate::mechanism::Fractions;
+use crate::mechanism::quantile::many::parts_of_a_tick;
+use crate::privacy::Rational;
 use crate::release::mechanism::{Mechanized, Predicted};
 use crate::visible::rounded;
 
@@ -19,6 +23,35 @@ pub(super) fn rank_text(choice: &Choice, mechanized: &Mechanized) -> Option<Stri
             format!("r = {r}: the {end} value may be one person's, so the r-th {end} is looked for")
         }
     })
+}
+
+/// How the quantiles of a list share ε.
+pub(super) fn levels_text(choice: &Choice) -> Option<String> {
+    let (fractions, ticks) = (choice.fractions()?, choice.candidates()?);
+    let (count, levels) = (fractions.nums().len(), fractions.levels());
+    Some(format!(
+        "{count} quantiles by {levels} levels of splits: each is drawn at 1/{levels} of ε, where {count} releases would have 1/{count}; \
+         the rows of a value are spread over {} parts of it, so that a split can divide them",
+        parts_of_a_tick(ticks)
+    ))
+}
+
+/// The law of a list of quantiles, from the exponent of a rank.
+pub(super) fn list_draws(choice: &Choice, exponent: &Rational, text: &str) -> String {
+    let levels = choice.fractions().map_or(1, Fractions::levels);
+    let rate = exponent * Rational::new(2.into(), levels.into());
+    format!(
+        "P({text}) ∝ exp({} × score) where a quantile divides its interval in half, and less steeply elsewhere, exact integer arithmetic",
+        exact_rate(&rate)
+    )
+}
+
+/// Whose rank an error is about.
+pub(super) fn ranked_text(measure: &Measure) -> &'static str {
+    match measure.choice().and_then(Choice::fractions) {
+        Some(_) => "every value",
+        None => "the value",
+    }
 }
 
 /// What a rank counts.

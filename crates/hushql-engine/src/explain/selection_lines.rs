@@ -13,7 +13,7 @@ use crate::analysis::{
 };
 use crate::dialect::{MechanismName, Operand, PriorClause};
 use crate::explain::number_text::{at_most, equal_to, exact_rate, number};
-use crate::explain::rank_text::rank_text;
+use crate::explain::rank_text::{levels_text, list_draws, rank_text};
 use crate::explain::threshold_lines::{in_unknown_groups, left_of_count_json};
 use crate::grid::Grid;
 use crate::mechanism::{NoisyKeys, ScoreNoise, UnknownRule};
@@ -59,6 +59,7 @@ pub(super) fn choice_lines(
     )];
     lines.push(("candidates", candidates_text(measure, choice, mechanized)));
     lines.extend(rank_text(choice, mechanized).map(|text| ("rank", text)));
+    lines.extend(levels_text(choice).map(|text| ("levels", text)));
     lines.extend(
         sharing_text(measure, choice, mechanized, (part, share)).map(|text| ("share", text)),
     );
@@ -180,7 +181,10 @@ fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
             }
             // The change is the same in both directions: a row is on one side of a tick or on the
             // other.
-            LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => {
+            LineScore::Quantile { .. }
+            | LineScore::Quantiles(_)
+            | LineScore::Smallest
+            | LineScore::Largest => {
                 let units = Rational::new(choice.range.into(), 2.into());
                 let most = exact(&(units * &choice.unit));
                 let of = if rows == 1 { String::new() } else { format!(" of {rows} rows") };
@@ -220,11 +224,8 @@ fn one_way(measure: &Measure, choice: &Choice) -> &'static str {
         (true, _) => {}
     }
     let counts = !matches!(
-        choice.source,
-        CandidateSource::Line {
-            score: LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest,
-            ..
-        }
+        &choice.source,
+        CandidateSource::Line { score, .. } if score.is_of_rank()
     );
     if choice.tried.is_none() && counts && (measure.lo >= 0 || measure.hi <= 0) {
         " (all one way: no factor 2)"
@@ -397,6 +398,9 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
     let text = &measure.clause.text;
     let prior = if choice.prior == Prior::Uniform { "" } else { "prior × " };
     match &mechanized.mechanism {
+        Mechanism::Exponential(m) if choice.fractions().is_some() => {
+            list_draws(choice, m.exponent(), text)
+        }
         Mechanism::Exponential(m) => {
             let sign = if low { "−" } else { "" };
             let rate = rate(m.exponent());
@@ -550,6 +554,7 @@ pub(super) fn choice_json(
     let left = hidden.and_then(|hidden| left_of_count_json(part, measure, hidden));
     fields.extend(left.map(|epsilon| ("epsilon_of_choice", epsilon)));
     fields.extend(mechanized.rank.map(|r| ("rank", json!(r))));
+    fields.extend(choice.fractions().map(|list| ("levels", json!(list.levels()))));
     let exponent = |e: &Rational| ("exponent", json!(approximate(&(e / &choice.unit))));
     match &mechanized.mechanism {
         Mechanism::Exponential(m) => fields.push(exponent(m.exponent())),

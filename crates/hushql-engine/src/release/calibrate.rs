@@ -17,7 +17,7 @@ use crate::release::mechanism::{
 };
 use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::{exact, size};
-use crate::release::shortfall::predicted;
+use crate::release::shortfall::{of_list, predicted};
 use crate::release::unfit_choice::{as_written, refuse_unfit, selector_of};
 use crate::release::unknown_keys::or_noisy_keys;
 
@@ -193,6 +193,9 @@ pub(crate) fn selection(
         _ => PermuteAndFlip::calibrate(range, epsilon).map(Mechanism::PermuteAndFlip),
     };
     let mechanism = mechanism.map_err(|e| too_noisy(&e))?;
+    if let Mechanism::Exponential(m) = &mechanism {
+        of_list(choice, m).transpose().map_err(|e| too_noisy(&e))?;
+    }
     let accuracy = match &mechanism {
         Mechanism::Exponential(m) if responds => Predicted::Truthful(m.truth(candidates)),
         _ => predicted(choice, &mechanism, is_aggregate).unwrap_or(Predicted::Nothing),

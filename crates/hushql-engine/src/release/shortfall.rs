@@ -12,7 +12,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use crate::analysis::{CandidateAxis, CandidateSource, Choice, Prior};
-use crate::mechanism::{NoisyMax, PriceGrid};
+use crate::mechanism::{Exponential, ManyQuantiles, MechanismError, NoisyMax, PriceGrid};
 use crate::privacy::Rational;
 use crate::release::mechanism::{Mechanism, Predicted};
 
@@ -29,6 +29,9 @@ pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational)
     let candidates = usize::try_from(choice.candidates()?).ok()?;
     let of_round = beta / Rational::from_integer(BigInt::from(choice.rounds_drawn()));
     Some(match mechanism {
+        Mechanism::Exponential(m) if choice.fractions().is_some() => {
+            of_list(choice, m)?.ok()?.error_at(&of_round)
+        }
         Mechanism::Exponential(m) => match weights(choice) {
             None => m.error_at(candidates, &of_round),
             Some((total, least)) => m.error_at_weights(total, least, &of_round),
@@ -49,10 +52,22 @@ pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational)
     })
 }
 
+/// How a list of quantiles is drawn; `None` for any other choice.
+pub(super) fn of_list(
+    choice: &Choice,
+    mechanism: &Exponential,
+) -> Option<Result<ManyQuantiles, MechanismError>> {
+    let last = choice.candidates()?.checked_sub(1)?;
+    Some(ManyQuantiles::new(mechanism, choice.fractions()?, last))
+}
+
 /// The bound on average, in one round.
 fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
     let candidates = usize::try_from(choice.candidates()?).ok()?;
     Some(match mechanism {
+        Mechanism::Exponential(m) if choice.fractions().is_some() => {
+            of_list(choice, m)?.ok()?.expected_error()
+        }
         Mechanism::Exponential(m) => match weights(choice) {
             None => m.expected_error(candidates),
             Some((total, least)) => m.expected_error_weights(total, least),

@@ -54,6 +54,14 @@ pub(super) fn refuse_unfit(
         return Err(unused("delta", name, why));
     }
     match measure.clause.mechanism {
+        MechanismName::PermuteAndFlip | MechanismName::NoisyMax if choice.fractions().is_some() => {
+            let text = written.clause.text.as_str();
+            let message = format!(
+                "{name} chooses one value, and a list of quantiles is chosen by EXPONENTIAL"
+            );
+            let hint = format!("EXPONENTIAL({cost}) {text}");
+            Err(Refusal::new(Reason::Operand, text, message, hint))
+        }
         MechanismName::GeneralizedExponential => may_weigh(&written, choice, &cost, epsilon),
         _ => may_look_at_all(&written, choice, rule, &cost),
     }

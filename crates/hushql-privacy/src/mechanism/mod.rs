@@ -64,6 +64,7 @@ pub use noisy_max::NoisyMax;
 pub use people_floor::{PeopleNoise, above_floor, floor_limit, shown_with};
 pub use permute_and_flip::PermuteAndFlip;
 pub use price::PriceGrid;
+pub use quantile::many::{Fractions, MOST_FRACTIONS, ManyQuantiles};
 pub use quantile::{Rank, quantile_runs, rank_for};
 pub use refined::RefinedLaplace;
 pub use rows_threshold::{Alone, rows_threshold_of_gaussian, rows_threshold_of_laplace};

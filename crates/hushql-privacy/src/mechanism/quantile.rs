@@ -15,6 +15,7 @@ use super::{MechanismError, ScoredRun, TickRuns};
 use crate::privacy::enclosure::ln;
 use crate::privacy::{Epsilon, Rational};
 
+pub mod many;
 mod near;
 
 /// Which value of a column is wanted.

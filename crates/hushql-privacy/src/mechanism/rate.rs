@@ -30,7 +30,17 @@ impl Rate {
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when ε/R is below 2⁻⁹¹ and not a ratio of 128-bit integers.
     pub(super) fn round_down(range: u128, epsilon: &Epsilon) -> Result<Self, MechanismError> {
-        let exact = epsilon.value() / Rational::from_integer(BigInt::from(range.max(1)));
+        Self::at_most(epsilon.value() / Rational::from_integer(BigInt::from(range.max(1))))
+    }
+
+    /// This rate, or slightly less.
+    ///
+    /// # Guarantee
+    /// As [`Rate::round_down`], for an exact rate of at most 10⁶.
+    ///
+    /// # Errors
+    /// As [`Rate::round_down`].
+    pub(super) fn at_most(exact: Rational) -> Result<Self, MechanismError> {
         if let (Some(numerator), Some(denominator)) =
             (exact.numer().to_u128(), exact.denom().to_u128())
         {

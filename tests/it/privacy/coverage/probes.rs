@@ -220,9 +220,11 @@ fn expressions() -> Vec<String> {
 
 /// Every mechanism before every aggregate.
 fn releases() -> impl Iterator<Item = String> {
-    const ARGUMENTS: [&str; 12] = [
+    const ARGUMENTS: [&str; 14] = [
         "*",
         "a",
+        "a, (0.25, 0.5)",
+        "a, (0.1, 0.5), contribution_bounds_per_row => (0, 5)",
         "id",
         "DISTINCT id",
         "DISTINCT s",
@@ -234,7 +236,7 @@ fn releases() -> impl Iterator<Item = String> {
         "a, b",
         "DISTINCT a",
     ];
-    let mut names: Vec<String> = vec!["quantile".to_owned(), "variance".to_owned()];
+    let mut names: Vec<String> = ["quantile", "quantiles", "variance"].map(str::to_owned).into();
     for function in SessionStateDefaults::default_aggregate_functions() {
         names.push(function.name().to_owned());
     }

@@ -298,7 +298,11 @@ fn number_release(dice: &mut Dice, of: &Source) -> String {
         let name = dice.pick(&["EXPONENTIAL", "PERMUTE_AND_FLIP", "NOISY_MAX", "AUTO"]);
         let depth = usize::from(dice.one_in(3));
         let value = number(dice, of, depth);
-        let call = match dice.below(4) {
+        let call = match dice.below(5) {
+            4 => {
+                let list = dice.pick(&["(0.5)", "(0.1, 0.9)", "(0.2, 0.4, 0.6, 0.8)", "(1, 0)"]);
+                format!("QUANTILES({value}, {list})")
+            }
             0 => format!("MEDIAN({value})"),
             1 => format!("QUANTILE({value}, {})", dice.pick(&["0", "0.5", "1", "0.99", "1.5"])),
             2 => format!("MIN({value})"),

@@ -24,7 +24,10 @@ pub(super) fn grouped(dice: &mut Dice, unit: &Unit) -> String {
     let aggregate = |dice: &mut Dice| {
         let call = match dice.below(13) {
             10 => format!("MEDIAN({})", clamped(dice)),
-            11 => format!("QUANTILE({}, {})", clamped(dice), dice.pick(&["0.9", "0.25", "1"])),
+            11 => match (clamped(dice), dice.pick(&["0.9", "(0.25, 0.5)", "1"])) {
+                (of, list) if list.starts_with('(') => format!("QUANTILES({of}, {list})"),
+                (of, fraction) => format!("QUANTILE({of}, {fraction})"),
+            },
             12 => format!("{}({})", dice.pick(&["MIN", "MAX"]), clamped(dice)),
             9 => {
                 let name = dice.pick(&["CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE"]);

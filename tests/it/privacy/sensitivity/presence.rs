@@ -85,7 +85,15 @@ fn of_rows(dice: &mut Dice, _unit: &Unit) -> String {
         1 => dice.pick(&["COALESCE(a, 3)", "COALESCE(x, 0.5)", "u8", "COALESCE(u8, 2)"]).to_owned(),
         _ => clamped(dice),
     };
-    let ranked = dice.pick(&["MIN({})", "MAX({})", "MEDIAN({})", "QUANTILE({}, 0.9)"]).to_owned();
+    let ranked = dice
+        .pick(&[
+            "MIN({})",
+            "MAX({})",
+            "MEDIAN({})",
+            "QUANTILE({}, 0.9)",
+            "QUANTILES({}, (0.25, 0.9))",
+        ])
+        .to_owned();
     let mut mechanism = "LAPLACE";
     let call = match dice.below(9) {
         8 => {
@@ -202,6 +210,7 @@ fn claims_are_those_of_replacement() {
         ("EXPONENTIAL(eps=1) MEDIAN(CLAMP(b, 0, 9)) FROM t GROUP BY f", 4),
         ("EXPONENTIAL(eps=1) QUANTILE(CLAMP(b, 0, 9), 0.9) FROM t", 20),
         ("EXPONENTIAL(eps=1) QUANTILE(CLAMP(b, 0, 9), 0.9) FROM t GROUP BY f", 36),
+        ("EXPONENTIAL(eps=1) QUANTILES(CLAMP(b, 0, 9), (0.5, 0.9)) FROM t", 4),
         ("EXPONENTIAL(eps=1) MIN(CLAMP(b, 0, 9)) FROM t WHERE i2 > 0", 2),
         ("EXPONENTIAL(eps=1) MAX(CLAMP(b, 0, 9)) FROM t GROUP BY s", 2),
         ("EXPONENTIAL(eps=1) MAX(CLAMP(b, 0, 9)) FROM t GROUP BY f", 4),

@@ -623,6 +623,10 @@ fn quantile(dice: &mut Dice, filter: &dyn Fn(&mut Dice) -> String) -> String {
     let call = match dice.below(6) {
         0 => format!("MIN({of})"),
         1 => format!("MAX({of})"),
+        3 => match of.split_once(", contribution") {
+            Some((of, bounds)) => format!("QUANTILES({of}, (0.1, 0.5), contribution{bounds})"),
+            None => format!("QUANTILES({of}, (0.25, 0.5, 0.75))"),
+        },
         5 => match of.split_once(", contribution") {
             Some((of, bounds)) => format!("QUANTILE({of}, {fraction}, contribution{bounds})"),
             None => format!("PERCENTILE_CONT({of}, {fraction})"),

@@ -30,7 +30,11 @@ pub(super) fn is_eligible(clause: &ReleaseClause) -> bool {
     let known_groups = clause.grouping.as_ref().is_none_or(|g| !asks_for_threshold(g));
     let ranked = matches!(
         call.function,
-        AggregateName::Median | AggregateName::Quantile | AggregateName::Min | AggregateName::Max
+        AggregateName::Median
+            | AggregateName::Quantile
+            | AggregateName::Quantiles
+            | AggregateName::Min
+            | AggregateName::Max
     );
     let summed =
         matches!(call.function, AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_));

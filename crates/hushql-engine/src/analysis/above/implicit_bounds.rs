@@ -42,7 +42,7 @@ use crate::catalog::Catalog;
 use crate::dialect::{
     AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
 };
-use crate::functions::{clamp, magnitude_function};
+use crate::functions::{clamp, list_in_units, magnitude_function};
 use crate::mechanism::Laplace;
 use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 
@@ -524,28 +524,40 @@ impl Rewriting {
     ) -> Result<Expr> {
         let finding = self.releases.get(release).and_then(|clause| clause.finding);
         let squared = matches!(finding, Some(Finding::InUnits { squared: true, .. }));
+        if let DataType::List(field) = own {
+            let most = most_of(field.data_type())?;
+            return Ok(list_in_units(column, bound.clone(), field.data_type(), most));
+        }
         let once = column * bound.clone();
         let value = if squared { once * bound.clone() } else { once };
-        let most = match own {
-            DataType::Float64 => return Ok(value),
-            // The largest float below 2⁶³.
-            DataType::Int64 => 9_223_372_036_854_774_784.0,
-            // The median of a column has its type.
-            DataType::Int32 => f64::from(i32::MAX),
-            DataType::Int16 => f64::from(i16::MAX),
-            DataType::Int8 => f64::from(i8::MAX),
-            DataType::Float32 => f64::from(f32::MAX),
-            DataType::Decimal128(precision, scale) => {
-                let digits = i32::from(*precision) - i32::from(*scale);
-                10_f64.powi(digits) * (1.0 - 1e-12)
-            }
-            other => return plan_err!("a sum has no type {other}"),
-        };
+        if *own == DataType::Float64 {
+            return Ok(value);
+        }
+        let most = most_of(own)?;
         let ends = [-most, most].map(|end| ScalarValue::Float64(Some(end)));
         let [lo, hi] = ends;
         let whole = if own.is_integer() { round(vec![value]) } else { value };
         Ok(Expr::TryCast(TryCast::new(Box::new(clamp(whole, lo, hi)), own.clone())))
     }
+}
+
+/// The largest float that a type holds.
+fn most_of(own: &DataType) -> Result<f64> {
+    Ok(match own {
+        DataType::Float64 => f64::MAX,
+        // The largest float below 2⁶³.
+        DataType::Int64 => 9_223_372_036_854_774_784.0,
+        // The median of a column has its type.
+        DataType::Int32 => f64::from(i32::MAX),
+        DataType::Int16 => f64::from(i16::MAX),
+        DataType::Int8 => f64::from(i8::MAX),
+        DataType::Float32 => f64::from(f32::MAX),
+        DataType::Decimal128(precision, scale) => {
+            let digits = i32::from(*precision) - i32::from(*scale);
+            10_f64.powi(digits) * (1.0 - 1e-12)
+        }
+        other => return plan_err!("a sum has no type {other}"),
+    })
 }
 
 fn aliased(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {

@@ -125,6 +125,7 @@ fn plain(name: AggregateName) -> Option<(Arc<AggregateUDF>, ArgumentType)> {
         AggregateName::Spread(Spread::StddevPop) => (stddev_pop_udaf(), ArgumentType::Double),
         AggregateName::Spread(Spread::StddevSamp) => (stddev_udaf(), ArgumentType::Double),
         AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Revenue
         | AggregateName::Joint(_)
         | AggregateName::Unsupported(_) => return None,

@@ -1,4 +1,4 @@
-//! HISTOGRAM, PERCENTILE_DISC and quantiles of dates over rows that are no private rows.
+//! HISTOGRAM, PERCENTILE_DISC, QUANTILES and quantiles of dates over rows that are no private rows.
 //!
 //! In: the public plan. Out: a refusal if the plan asks for a histogram, whose range is declared
 //! for columns of private tables, or for PERCENTILE_DISC or a quantile of dates and the like, which
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::bind::{PERCENTILE_DISC, is_moment_quantile};
+use crate::bind::{PERCENTILE_DISC, QUANTILES, is_moment_quantile};
 use crate::functions::is_histogram;
 use crate::refusal::{Reason, Refusal};
 
@@ -27,7 +27,8 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let walked = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|part| {
-                let discrete = CallOf::function(part).filter(|c| c.func.name() == PERCENTILE_DISC);
+                let discrete = CallOf::function(part)
+                    .filter(|c| [PERCENTILE_DISC, QUANTILES].contains(&c.func.name()));
                 let histogram =
                     matches!(part, Expr::ScalarFunction(call) if is_histogram(&call.func));
                 if histogram || discrete.is_some() || is_moment_quantile(part) {
@@ -51,6 +52,15 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         && let Some(call) = CallOf::function(expr)
     {
         let x = call.params.args.first().map_or_else(|| "x".to_owned(), readable);
+        if call.func.name() == QUANTILES {
+            return Err(Refusal::new(
+                Reason::Function,
+                readable(expr),
+                "QUANTILES chooses among the values of a private column, and these rows are none",
+                format!("QUANTILE({x}, 0.25), QUANTILE({x}, 0.5), QUANTILE({x}, 0.75)"),
+            )
+            .into());
+        }
         return Err(Refusal::new(
             Reason::Function,
             readable(expr),

@@ -172,16 +172,17 @@ pub(crate) fn bare_clause_of(
     let star = name == AggregateName::Count
         && !function.params.distinct
         && matches!(function.params.args.as_slice(), [Expr::Literal(value, _)] if !value.is_null());
-    let (fraction, expected) = match (name, function.params.args.as_slice()) {
+    let (fractions, expected) = match (name, function.params.args.as_slice()) {
         (AggregateName::Quantile, [_, fraction]) => {
-            // The planner casts whole numbers.
-            let cast = if let Expr::Cast(cast) = fraction { cast.expr.as_ref() } else { fraction };
-            let Expr::Literal(value, _) = cast else { return Err(no_call(expr)) };
-            (Some(Literal::Number(value.to_string())), 2)
+            (vec![literal_number(fraction).ok_or_else(|| no_call(expr))?], 2)
         }
-        (AggregateName::Unsupported(_), args) => (None, args.len()),
-        (AggregateName::Joint(_), _) => (None, 2),
-        _ => (None, 1),
+        (AggregateName::Quantiles, [_, fractions @ ..]) => {
+            let literals = fractions.iter().map(literal_number).collect::<Option<Vec<_>>>();
+            (literals.ok_or_else(|| no_literals(expr))?, fractions.len() + 1)
+        }
+        (AggregateName::Unsupported(_), args) => (Vec::new(), args.len()),
+        (AggregateName::Joint(_), _) => (Vec::new(), 2),
+        _ => (Vec::new(), 1),
     };
     if function.params.args.len() != expected {
         return Err(no_call(expr));
@@ -189,7 +190,7 @@ pub(crate) fn bare_clause_of(
     let call = AggregateCall {
         star,
         distinct: function.params.distinct,
-        fraction,
+        fractions,
         ..AggregateCall::for_function(name)
     };
     let text = match star {
@@ -198,6 +199,24 @@ pub(crate) fn bare_clause_of(
         false => in_literals(&expr.schema_name().to_string()),
     };
     Ok(bare_clause(call, text))
+}
+
+/// A number that stands in a call. The planner casts whole numbers.
+fn literal_number(expr: &Expr) -> Option<Literal> {
+    let cast = if let Expr::Cast(cast) = expr { cast.expr.as_ref() } else { expr };
+    let Expr::Literal(value, _) = cast else { return None };
+    Some(Literal::Number(value.to_string()))
+}
+
+fn no_literals(expr: &Expr) -> Refusal {
+    let x = CallOf::function(expr).and_then(|call| call.params.args.first().map(readable));
+    let x = x.unwrap_or_else(|| "x".to_owned());
+    Refusal::new(
+        Reason::BadValue,
+        readable(expr),
+        "the fractions of QUANTILES are numbers that stand in the query",
+        format!("QUANTILES({x}, (0.25, 0.5, 0.75))"),
+    )
 }
 
 /// True if an operator has the result of another one as an operand. The planner's names leave out

@@ -107,6 +107,7 @@ fn has_value_in_each_group(call: &Call) -> bool {
             | AggregateName::Max
             | AggregateName::Median
             | AggregateName::Quantile
+            | AggregateName::Quantiles
             | AggregateName::Spread(_)
             | AggregateName::Joint(_)
             | AggregateName::Unsupported(_) => true,

@@ -17,8 +17,8 @@ use num_traits::ToPrimitive;
 use crate::analysis::measure::neighbours::RowChange;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::dialect::Selector;
-use crate::mechanism::Rank;
 use crate::mechanism::quantile::range_of_moves;
+use crate::mechanism::{Fractions, Rank};
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
 
@@ -65,6 +65,8 @@ pub enum LineScore {
         /// Its denominator.
         den: u64,
     },
+    /// Several quantiles, each scored among the rows between those around it.
+    Quantiles(Fractions),
     /// Approximately the r-th smallest value; r follows from ε.
     Smallest,
     /// Approximately the r-th largest value.
@@ -83,6 +85,11 @@ pub enum LineScore {
 }
 
 impl LineScore {
+    /// True if a score is the distance from a rank.
+    pub(crate) fn is_of_rank(&self) -> bool {
+        matches!(self, Self::Quantiles(_)) || self.rank().is_some()
+    }
+
     /// The rank from which a score measures distances, if it does. The rank of a minimum or maximum
     /// follows from ε, and is 1 here.
     fn rank(&self) -> Option<Rank> {
@@ -90,7 +97,11 @@ impl LineScore {
             Self::Quantile { num, den } => Some(Rank::Fraction { num: *num, den: *den }),
             Self::Smallest => Some(Rank::FromLow(1)),
             Self::Largest => Some(Rank::FromHigh(1)),
-            Self::Revenue { .. } | Self::Above | Self::Below | Self::Exactly => None,
+            Self::Quantiles(_)
+            | Self::Revenue { .. }
+            | Self::Above
+            | Self::Below
+            | Self::Exactly => None,
         }
     }
 }
@@ -346,13 +357,32 @@ impl Choice {
     /// How many draws depend on one unit. Each has an equal share of ε.
     ///
     /// # Guarantee
-    /// [`Choice::calibrated`] divides ε by this number. If rows are shared, it divides ε into parts
-    /// that add up to ε in each round.
+    /// [`Choice::calibrated`] divides ε by this number, and a list of quantiles divides it again by
+    /// its levels. If rows are shared, it divides ε into parts that add up to ε in each round. The
+    /// choices of one level of a list share the rows of a unit, too, see
+    /// [`ManyQuantiles::new`](crate::mechanism::ManyQuantiles::new).
     pub fn draws_of_unit(&self) -> u64 {
+        let each = self.rounds_drawn().saturating_mul(self.levels());
         match self.sharing {
-            Sharing::Alone | Sharing::Rows(_) => self.rounds_drawn(),
-            Sharing::Groups(groups) => self.rounds_drawn().saturating_mul(groups),
+            Sharing::Alone | Sharing::Rows(_) => each,
+            Sharing::Groups(groups) => each.saturating_mul(groups),
         }
+    }
+
+    /// The fractions of a list of quantiles.
+    pub(crate) fn fractions(&self) -> Option<&Fractions> {
+        match &self.source {
+            CandidateSource::Line { score: LineScore::Quantiles(fractions), .. } => Some(fractions),
+            CandidateSource::Line { .. }
+            | CandidateSource::Keys(_)
+            | CandidateSource::Each(_)
+            | CandidateSource::Unknown { .. } => None,
+        }
+    }
+
+    /// The levels of a list of quantiles; 1 for any other choice.
+    fn levels(&self) -> u64 {
+        self.fractions().map_or(1, |fractions| fractions.levels().into())
     }
 
     /// The rows of a unit in all draws together, for a mechanism that measures each score in units

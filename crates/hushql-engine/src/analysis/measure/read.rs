@@ -32,6 +32,7 @@ pub(crate) fn read(
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Revenue => Err(Refusal::new(
             Reason::Score,
             text,

@@ -217,6 +217,7 @@ pub(crate) fn has_ladder(call: &AggregateCall) -> bool {
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)
@@ -404,6 +405,7 @@ fn is_chosen(clause: &ReleaseClause) -> bool {
                 | AggregateName::Max
                 | AggregateName::Median
                 | AggregateName::Quantile
+                | AggregateName::Quantiles
         ),
     }
 }

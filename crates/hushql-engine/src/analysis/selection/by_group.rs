@@ -73,6 +73,7 @@ pub(crate) fn named(
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Quantiles
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)
         | AggregateName::Unsupported(_) => Err(Refusal::new(

@@ -36,6 +36,7 @@ pub(crate) mod by_rank;
 pub(crate) mod candidate_expr;
 pub(crate) mod candidates;
 pub(crate) mod each;
+mod fractions;
 pub(crate) mod oscillation;
 pub(crate) mod quantile;
 pub(crate) mod randomized_response;

@@ -1,4 +1,4 @@
-//! MIN, MAX, MEDIAN and QUANTILE: selections among the ticks of a column's range.
+//! MIN, MAX, MEDIAN, QUANTILE and QUANTILES: selections among the ticks of a column's range.
 //!
 //! In: the aggregate's column and its range. Out: a measure in which every row has the index of its
 //! tick, and the range of the rank scores. No noise is added to the values: one person can be the
@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use num_traits::{One, Signed, ToPrimitive};
 
 use super::by_rank::{ScoredAxis, line_choice, place_column};
+use super::fractions::several;
 use crate::analysis::call::Call;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, type_range};
 use crate::analysis::expr::interval::Interval;
@@ -35,7 +36,7 @@ use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 use crate::ticks::Ticks;
 
-/// MIN, MAX, MEDIAN and QUANTILE as a selection among the ticks of the column's range.
+/// MIN, MAX, MEDIAN, QUANTILE and QUANTILES as a selection among the ticks of the column's range.
 pub(crate) fn quantile(
     call: &Call,
     aggregate: &AggregateCall,
@@ -61,6 +62,9 @@ pub(crate) fn quantile(
     let x = total(whole(expr, &frame.flow.scope), &scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let in_blocks = frame.flow.subject.blocks().is_some();
+    if in_blocks && matches!(score, LineScore::Quantiles(_)) {
+        return Err(too_large(&text).into());
+    }
     let (ticks, of) = line_of(&x.facts, (&data_type, in_blocks), aggregate, &text, remedy)?;
     let place = place_column(x, &data_type, of, filter, frame)?;
     let read = AggregateRead {
@@ -75,7 +79,9 @@ pub(crate) fn quantile(
             let row = rank_range(Rank::Fraction { num, den }, 1).map_err(|_| too_large(&text))?;
             (row, Rational::new(1.into(), den.into()))
         }
-        LineScore::Smallest
+        // The range is that of a rank: each choice of a list divides it by its own fraction.
+        LineScore::Quantiles(_)
+        | LineScore::Smallest
         | LineScore::Largest
         | LineScore::Revenue { .. }
         | LineScore::Above
@@ -114,9 +120,10 @@ fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
 }
 
 fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
-    match (aggregate.function, &aggregate.fraction) {
+    match (aggregate.function, aggregate.fractions.first()) {
         (AggregateName::Min, _) => Ok(LineScore::Smallest),
         (AggregateName::Max, _) => Ok(LineScore::Largest),
+        (AggregateName::Quantiles, _) => several(&aggregate.fractions, text),
         (AggregateName::Quantile, Some(Literal::Number(number))) => {
             let fraction = parse_decimal(number)
                 .filter(|q| !q.is_negative() && *q <= Rational::one())

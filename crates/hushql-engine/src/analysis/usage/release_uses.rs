@@ -245,7 +245,8 @@ fn shows_a_value(function: AggregateName) -> bool {
         AggregateName::Min
         | AggregateName::Max
         | AggregateName::Median
-        | AggregateName::Quantile => true,
+        | AggregateName::Quantile
+        | AggregateName::Quantiles => true,
         AggregateName::Count
         | AggregateName::Sum
         | AggregateName::Avg

@@ -8,7 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
+use arrow::array::{
+    ArrayRef, Decimal128Array, Float64Array, Int64Array, ListArray, RecordBatch, UInt64Array,
+};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, SortField};
@@ -104,7 +107,9 @@ fn drawn(
                 let keys = &specification.keys;
                 let chosen = choose(draw_plan, choice, own, draw_plan.first, keys, rng)?;
                 columns.push(values(draw_plan, choice, own, keys, &chosen)?);
-                rows = Some(chosen.iter().map(Vec::len).collect());
+                let is_list = matches!(draw_plan.measure.data_type, DataType::List(_));
+                let of = |answers: &Vec<_>| if is_list { 1 } else { answers.len() };
+                rows = Some(chosen.iter().map(of).collect());
             }
             ReleaseKind::Number(_) => {
                 let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
@@ -452,7 +457,13 @@ fn values(
         }
         (CandidateSource::Each(axis) | CandidateSource::Line { axis, .. }, _) => {
             let flat: Option<Vec<u64>> = flat.into_iter().collect();
-            Ok(axis.values(&flat.ok_or_else(failed)?, data_type)?)
+            let flat = flat.ok_or_else(failed)?;
+            let DataType::List(field) = data_type else {
+                return Ok(axis.values(&flat, data_type)?);
+            };
+            let values = axis.values(&flat, field.data_type())?;
+            let lengths = OffsetBuffer::from_lengths(chosen.iter().map(Vec::len));
+            Ok(Arc::new(ListArray::try_new(Arc::clone(field), lengths, values, None)?))
         }
         (CandidateSource::Unknown { .. }, Gathered::Keys { values: Some(values), .. }) => {
             taken(values, flat)

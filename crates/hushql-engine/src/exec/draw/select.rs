@@ -16,7 +16,8 @@ use crate::analysis::{
 use crate::exec::draw::draw_plan::{DrawError, DrawPlan};
 use crate::grid::failed;
 use crate::mechanism::{
-    Laplace, MechanismError, PriceGrid, Rank, ScoredRun, SizedRun, TickRuns, quantile_runs,
+    Laplace, ManyQuantiles, MechanismError, PriceGrid, Rank, ScoredRun, SizedRun, TickRuns,
+    quantile_runs,
 };
 use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
@@ -73,8 +74,14 @@ pub(crate) fn choose(
         Gathered::Places(places) => places.len(),
         Gathered::Sums(_) | Gathered::Keys { .. } | Gathered::Groups { .. } => keys.outer().len(),
     };
+    let list = list(draw_plan, choice)?;
     (0..groups)
         .map(|group| {
+            if let Some(list) = &list {
+                let Gathered::Places(places) = gathered else { return Err(failed().into()) };
+                let points = places.get(group).ok_or_else(failed)?.points();
+                return Ok(list.choose(&points, rng)?.into_iter().map(Some).collect());
+            }
             if let Some(tick) = at_rank(draw_plan, choice, gathered, group, rng)? {
                 return Ok(vec![Some(tick)]);
             }
@@ -83,6 +90,27 @@ pub(crate) fn choose(
             Ok(chosen.into_iter().map(Some).collect())
         })
         .collect()
+}
+
+/// How a list of quantiles is drawn; `None` for all other choices.
+fn list(draw_plan: &DrawPlan, choice: &Choice) -> Result<Option<ManyQuantiles>, DrawError> {
+    let (CandidateSource::Line { axis, score: LineScore::Quantiles(fractions) }, rounds) =
+        (&choice.source, choice.rounds)
+    else {
+        return Ok(None);
+    };
+    let Mechanism::Exponential(mechanism) = &draw_plan.mechanism else {
+        return Err(failed().into());
+    };
+    if rounds != 1
+        || choice.prefers_low()
+        || choice.prior != Prior::Uniform
+        || choice.missing.is_some()
+    {
+        return Err(failed().into());
+    }
+    let last = axis.count().checked_sub(1).ok_or_else(failed)?;
+    Ok(Some(ManyQuantiles::new(mechanism, fractions, last)?))
 }
 
 /// The tick of a quantile, a minimum or a maximum; `None` for all other choices.
@@ -181,7 +209,7 @@ pub(crate) fn exact_scores(
     group: usize,
     rank: u64,
 ) -> Result<Vec<i128>, DrawError> {
-    listed(&scores(choice, gathered, first, keys, group, Some(rank))?)
+    listed(&scores(&as_median(choice), gathered, first, keys, group, Some(rank))?)
 }
 
 /// As [`exact_scores`], for candidate axes that are too long to list. Each run has its first
@@ -194,7 +222,7 @@ pub(crate) fn exact_runs(
     group: usize,
     rank: u64,
 ) -> Result<Vec<(u64, u64, i128, i128)>, DrawError> {
-    let runs = scores(choice, gathered, 0, keys, group, Some(rank))?;
+    let runs = scores(&as_median(choice), gathered, 0, keys, group, Some(rank))?;
     Ok(runs.each().map(|(start, run)| (start, run.count, run.score, run.step)).collect())
 }
 
@@ -259,7 +287,10 @@ fn on_axis(
         return Ok(quantile_runs(places, last, rank)?);
     }
     Ok(match score {
-        LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => {
+        LineScore::Quantile { .. }
+        | LineScore::Quantiles(_)
+        | LineScore::Smallest
+        | LineScore::Largest => {
             return Err(failed().into());
         }
         LineScore::Revenue { prices: Prices::Ticks(ticks) } => {
@@ -306,10 +337,26 @@ fn rank_of(score: &LineScore, rank: Option<u64>) -> Result<Option<Rank>, DrawErr
         LineScore::Quantile { num, den } => Some(Rank::Fraction { num: *num, den: *den }),
         LineScore::Smallest => Some(Rank::FromLow(rank.ok_or_else(failed)?)),
         LineScore::Largest => Some(Rank::FromHigh(rank.ok_or_else(failed)?)),
-        LineScore::Revenue { .. } | LineScore::Exactly | LineScore::Above | LineScore::Below => {
-            None
-        }
+        LineScore::Quantiles(_)
+        | LineScore::Revenue { .. }
+        | LineScore::Exactly
+        | LineScore::Above
+        | LineScore::Below => None,
     })
+}
+
+/// The median in the place of a list of quantiles, whose scores are those of medians at most. Any
+/// other choice as it is.
+#[cfg(any(test, feature = "testing"))]
+fn as_median(choice: &Choice) -> std::borrow::Cow<'_, Choice> {
+    let mut median = choice.clone();
+    match &mut median.source {
+        CandidateSource::Line { score, .. } if matches!(score, LineScore::Quantiles(_)) => {
+            *score = LineScore::Quantile { num: 1, den: 2 };
+            std::borrow::Cow::Owned(median)
+        }
+        _ => std::borrow::Cow::Borrowed(choice),
+    }
 }
 
 fn even(count: u64, score: i128) -> ScoredRun {

@@ -6,10 +6,11 @@
 
 use super::encoded::EncodedFields;
 use crate::analysis::{
-    CandidateAxis, CandidateSource, Choice, Input, JointMoments, Ladder, Measure, ReleaseKind,
-    TermColumns, VarianceMoments,
+    CandidateAxis, CandidateSource, Choice, Input, JointMoments, Ladder, LineScore, Measure,
+    ReleaseKind, TermColumns, VarianceMoments,
 };
 use crate::dialect::MechanismName;
+use crate::mechanism::quantile::many::parts_of_a_tick;
 use crate::release::mechanism::{Mechanized, Together, Vector};
 
 /// The identity of the draws of one measure: what is asked, and the mechanism that answers.
@@ -172,6 +173,9 @@ fn of_choice(choice: &Choice) -> Option<EncodedFields> {
             all.text("line");
             all.nested(&of_axis(axis)?);
             all.debug(score);
+            if let LineScore::Quantiles(_) = score {
+                all.debug(&parts_of_a_tick(axis.count()));
+            }
         }
         CandidateSource::Unknown { per_unit } => {
             all.text("unknown");
