@@ -63,7 +63,10 @@ const SLICE: i64 = 1_500;
 
 /// The cost of each of the charges that make a ledger long, and their number.
 const SMALL: i64 = 5;
-const CHARGES: usize = 120;
+const CHARGES: usize = 126;
+
+/// The charges of one statement.
+const AT_ONCE: usize = 21;
 
 impl Setup {
     pub fn draw(rng: &mut ChaCha20Rng) -> Self {
@@ -161,8 +164,8 @@ impl Setups {
             if setup.is_long {
                 // An entry for the charge of each release, and one for its kept draw.
                 let bob = engine.analyst("bob").unwrap();
-                for at in 0..CHARGES / 24 {
-                    let counts: Vec<String> = (at * 24..at * 24 + 24)
+                for at in 0..CHARGES / AT_ONCE {
+                    let counts: Vec<String> = (at * AT_ONCE..(at + 1) * AT_ONCE)
                         .map(|n| {
                             let (what, older) = if n < 60 { ("COUNT(*)", n) } else { ("SUM(age)", n - 60) };
                             format!("LAPLACE(eps=0.{SMALL:03}) {what} FILTER (WHERE age > {older}) AS n{n}")
