@@ -20,6 +20,10 @@ ci:
 model:
     cd tests/model && cargo test --locked -- --nocapture
 
+# One simulated world by its seed, with all that happens in it: just simulate --seed 7 --steps 20
+simulate *ARGUMENTS:
+    tests/simulation/run {{ARGUMENTS}}
+
 # Seeded bugs by their numbers, or all of them.
 mutants *NUMBERS:
     tests/mutants/run {{NUMBERS}}

@@ -16,6 +16,14 @@
  *   SHIM_FULL=/d/full        while this file exists, no write finds space
  *   SHIM_UNSYNCED=/d/lost    while this file exists, no sync succeeds
  *   SHIM_CLOCK=-86400        the time of the day in seconds since 1970, which stands still
+ *   SHIM_ORDERS=/c/orders    a file that is read before each call and that the process itself may write: a line with
+ *                            the number of the order, a call and its file, which of these calls is hit, how, the time
+ *                            of the day, and a seed. From then on:
+ *       7 sync d 2 eio 1800000000 42      the second sync of the vault from now on fails
+ *       8 - - 0 - 1800000000 42           nothing fails
+ *   In orders, die, die-half and die-after end the machine and not the process: no later call on the files has an
+ *   effect, nor is there entropy, until the next order. full is enospc-on for writes; pause waits for the next order.
+ *   The seed decides all random bytes. In the log `!` precedes a call that was not made.
  *
  * Files: d the vault, j its journal, w its -wal, f its folder, a the anchor, g the anchor's folder.
  * The order of the numbers is the order of the calls, which are made one at a time.
@@ -39,6 +47,13 @@
 #define REAL(name) ((__typeof__(&name))real(#name))
 
 enum act { PASS, FAIL, HALF, DIE_HALF, DIE_AFTER };
+
+/* The present order, and what has come of it. */
+static int orders = -1;
+static struct { long number, which, clock; unsigned long long seed; char call[16], file, how[16]; } order;
+static long hits = 0;
+static unsigned long long keys = 0, nonces = 0;
+static int is_dead = 0, is_filled = 0;
 
 static char vault[4096], folder[4096], anchor[4096], anchor_folder[4096];
 static const char *fault = "";
@@ -74,6 +89,7 @@ static void start(void) {
     if (getenv("SHIM_FAULT")) fault = getenv("SHIM_FAULT");
     if (getenv("SHIM_AT")) at = atol(getenv("SHIM_AT"));
     entropy_fails = getenv("SHIM_ENTROPY") != NULL;
+    if (getenv("SHIM_ORDERS")) orders = REAL(open)(getenv("SHIM_ORDERS"), O_RDONLY | O_CLOEXEC);
     if (getenv("SHIM_LOG"))
         log_file = REAL(open)(getenv("SHIM_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
@@ -103,21 +119,89 @@ static void is(int fd, char kind) {
     if (fd >= 0 && fd < FILES) kinds[fd] = kind, full[fd] = 0;
 }
 
+static void log_call(long number, const char *name, char kind, long detail, const unsigned char *bytes, size_t length) {
+    static const char digits[] = "0123456789abcdef";
+    if (log_file < 0) return;
+    char *line = malloc(200 + 2 * length);
+    if (!line) abort();
+    int end = sprintf(line, "%ld %s %c %ld ", number, name, kind, detail);
+    for (size_t i = 0; i < length; i++) {
+        line[end++] = digits[bytes[i] >> 4];
+        line[end++] = digits[bytes[i] & 15];
+    }
+    line[end++] = '\n';
+    note(line, end);
+    free(line);
+}
+
+/* Reads the order. A new seed begins its random bytes anew. */
+static void obey(void) {
+    char line[256];
+    ssize_t length = REAL(pread)(orders, line, sizeof line - 1, 0);
+    if (length <= 0) return;
+    line[length] = 0;
+    unsigned long long seed = order.seed;
+    long number = order.number;
+    if (atol(line) == number) return;
+    sscanf(line, "%ld %15s %c %ld %15s %ld %llu", &order.number, order.call, &order.file, &order.which, order.how,
+           &order.clock, &order.seed);
+    hits = is_dead = is_filled = 0;
+    if (order.seed != seed) keys = nonces = 0;
+}
+
+/* What the order says of a call, by the error that it ends with; the lock is held. */
+static enum act ordered(const char *name, char kind) {
+    if (is_dead) return errno = EIO, FAIL;
+    if (is_filled && strcmp(name, "write") == 0) return errno = ENOSPC, FAIL;
+    if (order.file != kind || strcmp(order.call, name) != 0 || ++hits != order.which) return PASS;
+    if (strcmp(order.how, "eio") == 0) return errno = EIO, FAIL;
+    if (strcmp(order.how, "enospc") == 0) return errno = ENOSPC, FAIL;
+    if (strcmp(order.how, "full") == 0) return is_filled = 1, errno = ENOSPC, FAIL;
+    if (strcmp(order.how, "short") == 0) return HALF;
+    if (strcmp(order.how, "die") == 0) return is_dead = 1, errno = EIO, FAIL;
+    if (strcmp(order.how, "die-half") == 0) return is_dead = 1, HALF;
+    if (strcmp(order.how, "die-after") == 0) return is_dead = 1, PASS;
+    return PASS;
+}
+
+/* Waits for the next order where this call is told to; the lock is held before and after. */
+static void pause_before(const char *name, char kind) {
+    if (strcmp(order.how, "pause") != 0 || hits != order.which || order.file != kind || strcmp(order.call, name) != 0)
+        return;
+    long number = order.number;
+    log_call(0, "paused", '-', 0, NULL, 0);
+    order.which = 0;
+    while (order.number == number) {
+        pthread_mutex_unlock(&lock);
+        REAL(usleep)(200);
+        pthread_mutex_lock(&lock);
+        obey();
+    }
+}
+
+/* Numbers a call under orders, and says what is to become of it. */
+static enum act gate_ordered(const char *name, char kind, long detail, const void *bytes, size_t length) {
+    char failed[32] = "!";
+    pthread_mutex_lock(&lock);
+    obey();
+    enum act act = ordered(name, kind);
+    pause_before(name, kind);
+    int reason = errno;
+    int is_made = act != FAIL;
+    if (act == HALF) length /= 2;
+    log_call(++count, is_made ? name : strncat(failed, name, 30), kind, detail, bytes, length);
+    pthread_mutex_unlock(&lock);
+    errno = reason;
+    return act;
+}
+
 /* Numbers a call, and says what is to become of it. */
 static enum act gate(const char *name, char kind, long detail, const void *bytes, size_t length) {
     if (!kind) return PASS;
+    if (orders >= 0) return gate_ordered(name, kind, detail, bytes, length);
     pthread_mutex_lock(&lock);
     long number = ++count;
-    if (log_file >= 0) {
-        char *line = malloc(200 + 2 * length);
-        if (!line) abort();
-        int end = sprintf(line, "%ld %s %c %ld ", number, name, kind, detail);
-        for (size_t i = 0; i < length; i++)
-            end += sprintf(line + end, "%02x", ((const unsigned char *)bytes)[i]);
-        line[end++] = '\n';
-        note(line, end);
-        free(line);
-    }
+    log_call(number, name, kind, detail, bytes, length);
     pthread_mutex_unlock(&lock);
     int from_then_on = strstr(fault, "-on") != NULL;
     if (!at || (from_then_on ? number < at : number != at)) return PASS;
@@ -269,8 +353,12 @@ ON_PATH(unlinkat, "unlink", (int directory, const char *path, int flags), (direc
 ON_PATH(rename, "rename", (const char *path, const char *to), (path, to))
 
 int statx(int directory, const char *path, int flags, unsigned mask, struct statx *into) {
+    /* Rust asks with nothing at all whether there is such a call; the compiler takes the header's word that nobody does. */
+    const char *volatile given = path;
+    if (!given) return REAL(statx)(directory, path, flags, mask, into);
     char kind = *path ? kind_of_path(path) : kind_of(directory);
-    enum act act = gate("stat", kind, 0, NULL, 0);
+    /* Rust's own, by the path: orders tell it from those that SQLite makes under its locks. */
+    enum act act = gate(orders >= 0 && *path ? "statx" : "stat", kind, 0, NULL, 0);
     return act == FAIL ? -1 : end(act, REAL(statx)(directory, path, flags, mask, into));
 }
 
@@ -299,15 +387,46 @@ CONTROL(fcntl)
 CONTROL(fcntl64)
 
 int clock_gettime(clockid_t clock, struct timespec *into) {
+    if (clock == CLOCK_REALTIME && orders >= 0) {
+        pthread_mutex_lock(&lock);
+        obey();
+        into->tv_sec = order.clock, into->tv_nsec = 0;
+        pthread_mutex_unlock(&lock);
+        return 0;
+    }
     const char *now = clock == CLOCK_REALTIME ? getenv("SHIM_CLOCK") : NULL;
     if (!now) return REAL(clock_gettime)(clock, into);
     into->tv_sec = atol(now), into->tv_nsec = 0;
     return 0;
 }
 
+/* SplitMix64 of a seed and a place: bytes that look random, and are the same in every run. */
+static void fill(unsigned char *into, size_t length, unsigned long long seed, unsigned long long place) {
+    for (size_t i = 0; i < length; i++) {
+        unsigned long long z = seed * 0x9e3779b97f4a7c15ull + (place << 32) + i + 1;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+        into[i] = (z ^ (z >> 31)) & 255;
+    }
+}
+
+/* Keys of noise are counted apart: threads ask for other bytes, too, and in no order. */
+static ssize_t entropy_ordered(void *into, size_t length) {
+    pthread_mutex_lock(&lock);
+    obey();
+    int is_key = length == 32;
+    enum act act = is_key ? ordered("entropy", '-') : PASS;
+    if (is_key) pause_before("entropy", '-');
+    log_call(0, act == FAIL ? "!entropy" : "entropy", '-', length, NULL, 0);
+    fill(into, length, order.seed + !is_key, is_key ? ++keys : ++nonces);
+    pthread_mutex_unlock(&lock);
+    return act == FAIL ? (errno = EIO, -1) : (ssize_t)length;
+}
+
 ssize_t getrandom(void *into, size_t length, unsigned flags) {
     char line[64];
     pthread_once(&once, start);
+    if (orders >= 0) return entropy_ordered(into, length);
     note(line, sprintf(line, "0 entropy - %zu \n", length));
     if (entropy_fails && length == 32) return errno = EIO, -1;
     return REAL(getrandom)(into, length, flags);

@@ -62,11 +62,12 @@ fn tests_below(folder: &Path, module: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The unit tests of each crate that the library is made of.
+/// The unit tests of each crate that the library is made of, and of the simulation.
 fn crates() -> impl Iterator<Item = (String, BTreeSet<String>)> {
     let below = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
     let all = below.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
-    all.chain([("hushql".to_owned(), root().to_owned())]).map(|(name, path)| {
+    let others = [("hushql", ""), ("hushql-simulation", "tests/simulation")];
+    all.chain(others.map(|(name, path)| (name.to_owned(), root().join(path)))).map(|(name, path)| {
         let mut tests = BTreeSet::new();
         tests_below(&path.join("src"), "", &mut tests);
         (name, tests)
