@@ -28,6 +28,7 @@ use sqlparser::ast::{
 use super::calendar_calls::{calendar_call, either, number_times};
 use super::date_patterns::without_pattern;
 use super::having_names::having_by_names;
+use super::named_differences::NamedDifferences;
 use super::pivot::without_pivots;
 use super::power;
 use super::quantile_list::quantile_list;
@@ -51,10 +52,11 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     select_first(query);
     having_by_names(query);
     power::check(query)?;
+    let differences = NamedDifferences::of(query);
     let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
-            number_times(function);
+            number_times(function, &|x| differences.contains(x));
             let other = remainder(function).or_else(|| choice(function));
             if let Some(other) = other.or_else(|| quantile_list(function)) {
                 *expr = other;
