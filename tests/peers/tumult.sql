@@ -133,8 +133,8 @@ SELECT gender, MIN(age), MAX(age) FROM members GROUP BY gender;
 SELECT MEDIAN(age) FROM members;
 
 -- A median age by schooling
--- = SELECT schooling, quantile_disc(age, 0.5) FROM members WHERE schooling IN ('college', 'primary', 'secondary', 'university') GROUP BY schooling
-SELECT schooling, MEDIAN(age) AS a FROM members WHERE schooling IN ('college', 'primary', 'secondary', 'university') GROUP BY schooling;
+-- = SELECT schooling, quantile_disc(age, 0.5) BETWEEN 45 AND 55 FROM members WHERE schooling IN ('college', 'primary', 'secondary', 'university') GROUP BY schooling
+SELECT schooling, MEDIAN(age) BETWEEN 45 AND 55 AS a FROM members WHERE schooling IN ('college', 'primary', 'secondary', 'university') GROUP BY schooling;
 
 -- A quantile
 -- = SELECT quantile_disc(age, 0.9) FROM members

@@ -36,7 +36,7 @@ use accuracy::{is_chosen, rank_kind};
 use consistent_notes::consistent_notes;
 use drowned::{NumberColumn, Remedy, remedies};
 use floor_notes::floor_notes;
-use found_bounds::{bound_of, found_bounds_notes};
+use found_bounds::{found_bounds_notes, unit_of};
 use moment_notes::moment_notes;
 
 pub use accuracy::{Accuracy, AccuracyKind};
@@ -528,12 +528,12 @@ fn within(
         return None;
     }
     let own = measures.get(measure)?;
-    let Some(bound) = bound_of(own, release, drawn) else { return Some(value) };
+    let Some(unit) = unit_of(own, release, drawn) else { return Some(value) };
     // A sum of whole numbers is rounded to a whole number when it is converted back to its own
     // unit.
     let is_whole = drawn.schema.field(output).data_type().is_integer();
     let rounding = if is_whole { 0.5 } else { 0.0 };
-    Some(value * bound.unit + rounding).filter(|value| value.is_finite())
+    Some(value * unit + rounding).filter(|value| value.is_finite())
 }
 
 /// The accuracy of an answer, as far as it is known before anything is drawn.
@@ -546,7 +546,7 @@ pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> 
     // If an aggregate's bound is drawn, its unit is not known yet.
     let in_units = |origin: Origin| {
         let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;
-        Some(matches!(measure.clause.finding, Some(Finding::InUnits { .. })))
+        Some(measure.clause.finding.is_some_and(Finding::is_in_units))
     };
     (0..drawn.schema.fields().len())
         .filter(|output| analysis.origin(*output).and_then(in_units) == Some(false))

@@ -143,10 +143,22 @@ pub(crate) fn reach(bucket: Expr) -> Result<Expr> {
     Ok(power(lit(2.0), exponent))
 }
 
+/// The name of the column of a bound that is found.
+pub(crate) const BOUND: &str = "bound";
+
+/// The number of buckets of DOUBLE that hold negative values: they are the first.
+fn negatives() -> usize {
+    FLOATS.count() + 1
+}
+
 /// True if a DOUBLE's bucket holds negative values, by the bucket's number.
 pub(crate) fn is_negative(bucket: i64) -> bool {
-    let below = FLOATS.count() + 1;
-    usize::try_from(bucket).map_or(true, |bucket| bucket < below)
+    usize::try_from(bucket).map_or(true, |bucket| bucket < negatives())
+}
+
+/// The same, as an expression over the bucket's number.
+pub(crate) fn holds_negatives(bucket: Expr) -> Expr {
+    bucket.lt(lit(i64::try_from(negatives()).unwrap_or(i64::MAX)))
 }
 
 /// The least and the greatest integer of a type.

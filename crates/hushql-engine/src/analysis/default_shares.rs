@@ -1,11 +1,13 @@
 //! The shares of a default cost among the releases of a query that state none.
 //!
-//! In: the private aggregates of a query. Out: the share of each such release, in halves. Releases
-//! have equal shares. Where the engine finds the bound of a release, half of its share pays for the
-//! histogram of the bound, and the other half for the release itself.
+//! In: the private aggregates of a query. Out: the share of each such release, in quarters.
+//! Releases have equal shares. Where the engine finds the bound of a release, half of its share
+//! pays for the histogram of the bound, and the other half for the release itself. The histograms
+//! of two columns share their half.
 //!
 //! ```text
-//! COUNT(*), AVG(x), x without a range, default 1      COUNT(*): 2 halves, AVG(x): 1, its histogram: 1; each is ε = 0.25
+//! COUNT(*), AVG(x), x without a range, default 1      COUNT(*): 4 quarters, AVG(x): 2, its histogram: 2; ε = 0.5, 0.25, 0.25
+//! CORR(x, y), both without a range, default 1         CORR(x, y): 2 quarters, each histogram: 1; ε = 0.5, 0.25, 0.25
 //! ```
 
 use crate::analysis::measure::Measure;
@@ -32,21 +34,21 @@ pub(crate) fn costs_nothing(parameters: &Parameters) -> bool {
     parameters.epsilon.is_none() && parameters.rho.is_none()
 }
 
-/// The number of halves of a share that a release without a cost has.
-fn halves(measure: &Measure) -> usize {
+/// The number of quarters of a share that a release without a cost has.
+fn quarters(measure: &Measure) -> usize {
     match measure.clause.finding {
-        None => 2,
-        Some(Finding::InUnits { .. }) => 1,
-        Some(Finding::Histogram { payers, .. }) => payers,
+        None => 4,
+        Some(Finding::InUnits { .. } | Finding::InUnitsOfTwo { .. }) => 2,
+        Some(Finding::Histogram { payers, shared_by, .. }) => payers * 2 / shared_by.max(1),
     }
 }
 
-/// The default cost of a query for the people of one unit domain, and how many halves share it.
+/// The default cost of a query for the people of one unit domain, and how many quarters share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DefaultShares {
     epsilon: Option<Epsilon>,
     rho: Option<Rho>,
-    halves: usize,
+    quarters: usize,
 }
 
 /// A share of the default cost.
@@ -63,13 +65,13 @@ impl DefaultShares {
             catalog.same_people(part.subject().unit_domain(), unit_domain)
         };
         let bare = parts.iter().filter(own).flat_map(|part| part.measures());
-        let halves = bare.filter(|measure| is_bare(measure)).map(halves).sum();
+        let quarters = bare.filter(|measure| is_bare(measure)).map(quarters).sum();
         let epsilon = catalog.default_of(unit_domain, |p| p.default);
         let rho = catalog.default_of(unit_domain, |p| p.default_rho);
         Self {
             epsilon: epsilon.and_then(|nano| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok()),
             rho: rho.and_then(|nano| Rho::new(Spend::of_rho(nano, 0).loss()).ok()),
-            halves,
+            quarters,
         }
     }
 
@@ -77,18 +79,18 @@ impl DefaultShares {
     /// ledger's unit.
     ///
     /// # Guarantee
-    /// The shares of all releases add up to no more than the default: each is that of its halves,
+    /// The shares of all releases add up to no more than the default: each is that of its quarters,
     /// rounded down.
     pub(crate) fn share_of(&self, measure: &Measure) -> Option<DefaultShare> {
-        let own = halves(measure);
+        let own = quarters(measure);
         match (&self.epsilon, &self.rho) {
             (Some(epsilon), _) => {
                 let share =
-                    part(epsilon, own, self.halves, Epsilon::share, Epsilon::value, Epsilon::new);
+                    part(epsilon, own, self.quarters, Epsilon::share, Epsilon::value, Epsilon::new);
                 share.map(DefaultShare::Epsilon)
             }
             (None, Some(rho)) => {
-                let share = part(rho, own, self.halves, Rho::share, Rho::value, Rho::new);
+                let share = part(rho, own, self.quarters, Rho::share, Rho::value, Rho::new);
                 share.map(DefaultShare::Rho)
             }
             (None, None) => None,
@@ -96,7 +98,7 @@ impl DefaultShares {
     }
 }
 
-/// `own` of `all` equal parts. If both are even, of half as many.
+/// `own` of `all` equal parts. While both are even, of half as many.
 fn part<T>(
     whole: &T,
     own: usize,
@@ -105,9 +107,11 @@ fn part<T>(
     value: impl Fn(&T) -> &Rational,
     new: impl Fn(Rational) -> Result<T, ParameterError>,
 ) -> Option<T> {
-    if own == 2 && all.is_multiple_of(2) {
-        return share(whole, all / 2).ok();
+    let common = own.trailing_zeros().min(all.trailing_zeros());
+    let (own, all) = (own >> common, all >> common);
+    let one = share(whole, all).ok()?;
+    match own {
+        1 => Some(one),
+        _ => new(value(&one) * Rational::from_integer(own.into())).ok(),
     }
-    let half = share(whole, all).ok()?;
-    new(value(&half) * Rational::from_integer(own.into())).ok()
 }

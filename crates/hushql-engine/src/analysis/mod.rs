@@ -65,7 +65,7 @@ pub use below::walk::Tables;
 pub use call::lookup::{Lookup, Lookups};
 pub(crate) use cells::CellsRead;
 pub(crate) use expr::calendar::cuts_moments;
-pub(crate) use expr::date_arithmetic::counts_microseconds;
+pub(crate) use expr::date_arithmetic::{counts_microseconds, is_column_of_seconds};
 pub(crate) use expr::domain::enforced;
 pub use expr::domain::{DomainError, typed};
 pub(crate) use expr::interval_ends::{EndTold, EndWorth};

@@ -35,7 +35,7 @@ use crate::analysis::call::read_calls::{distinct_values, releases};
 use crate::analysis::call::unit_counts::{filter_units, padded_unit};
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
-use crate::analysis::expr::date_arithmetic::{is_difference, is_span};
+use crate::analysis::expr::date_arithmetic::{is_column_of_seconds, is_difference, is_span};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::measure::block_values::{blocks_of, combine, one_of_each_block, or_by_blocks};
@@ -522,7 +522,9 @@ fn finds_span(
         && is_summed
         && !is_bounded
         && call.clause.finding.is_none()
-        && argument.is_some_and(|argument| is_span(argument, scope))
+        && argument.is_some_and(|argument| {
+            is_span(argument, scope) || is_column_of_seconds(argument, &frame.flow.plan)
+        })
 }
 
 /// A number that a mechanism perturbs.

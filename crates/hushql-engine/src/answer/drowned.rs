@@ -94,11 +94,17 @@ fn own_bound(
 
 /// The advice to write a range in place of one that was found.
 fn tighter_range(measure: &Measure) -> Option<String> {
-    let Some(Finding::InUnits { .. }) = measure.clause.finding else { return None };
-    Some(
-        "a range that you know, as CLAMP(x, lo, hi) in place of x: half of the cost found this one"
-            .to_owned(),
-    )
+    match measure.clause.finding? {
+        Finding::InUnits { .. } => Some(
+            "a range that you know, as CLAMP(x, lo, hi) in place of x: half of the cost found this one"
+                .to_owned(),
+        ),
+        Finding::InUnitsOfTwo { .. } => Some(
+            "ranges that you know, as CLAMP(x, lo, hi) in place of x: half of the cost found them"
+                .to_owned(),
+        ),
+        Finding::Histogram { .. } => None,
+    }
 }
 
 fn coarser_keys(part: &PrivateAggregate) -> Option<String> {

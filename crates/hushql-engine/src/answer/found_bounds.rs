@@ -9,53 +9,86 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use crate::analysis::Measure;
 use crate::buckets::{float_text, is_negative};
-use crate::dialect::Finding;
+use crate::dialect::{Finding, Joint};
 use crate::exec::Drawn;
 use crate::release::mechanism::Mechanism;
 use crate::release::{Release, loss_text};
 
-/// A bound that was drawn for an aggregate.
-pub(super) struct Bound {
-    /// The text of the aggregate, as written.
-    text: String,
+/// A bound that was drawn for a column.
+struct Bound {
+    /// The column, where the aggregate reads two.
+    column: Option<String>,
     value: f64,
-    /// The unit in which the aggregate is released: the bound, or its square.
-    pub(super) unit: f64,
+    /// The lower end that goes with it, where a bucket stands out: 0 if none of those that do holds
+    /// negative values.
+    lo: Option<f64>,
     /// The least noisy count at which a bucket stands out, and whether one did.
     least: i128,
     stands_out: bool,
     /// What it cost.
     price: String,
-    /// The range that a reader may write instead, at half of the error; `None` if another one may
-    /// be better.
-    written: Option<String>,
+    in_rho: bool,
 }
 
-/// The bound in whose units a measure is released. `None` for a measure in its own unit.
-pub(super) fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> Option<Bound> {
-    let Some(Finding::InUnits { bound, squared }) = measure.clause.finding else { return None };
-    let (part, value, least) = release.analysis().histogram(bound)?;
+impl Bound {
+    /// Half of the width of the range that goes with it.
+    fn half_width(&self) -> f64 {
+        (self.value - self.lo.unwrap_or(-self.value)) / 2.0
+    }
+}
+
+/// A bound by its number in the query.
+fn bound(number: usize, release: &Release, drawn: &Drawn) -> Option<Bound> {
+    let (part, value, least) = release.analysis().histogram(number)?;
     let value = drawn.values.get(value).copied().flatten()?;
-    let counts = drawn.released.get(part)?.columns().last()?;
+    let released = drawn.released.get(part)?;
+    let counts = released.columns().last()?;
     let most = counts.as_primitive_opt::<Int64Type>()?.iter().flatten().max()?;
-    let (text, _) = measure.clause.text.split_once(", released at ")?;
     let histogram = release.analysis().parts().get(part)?.measures().first()?;
     let in_rho = histogram.clause.parameters.rho.is_some();
-    let mechanized = mechanism_of(measure, release);
-    let halves = !in_rho && matches!(mechanized, Some(Mechanism::Laplace(_)));
-    let kept = drawn.released.get(part).and_then(|batch| kept_sign(batch, least));
-    let ends = kept.map(|negative| (if negative { -value } else { 0.0 }, value));
-    let ends = ends.filter(|(lo, hi)| hi - lo <= WIDEST);
-    let written = ends.filter(|_| halves).and_then(|ends| clamped(text, ends));
+    let kept = kept_sign(released, least);
     Some(Bound {
-        text: text.to_owned(),
+        column: Finding::column_of_bounds(&histogram.clause.text).map(str::to_owned),
         value,
-        unit: if squared { value * value } else { value },
+        lo: kept.map(|negative| if negative { -value } else { 0.0 }),
         least,
         stands_out: i128::from(most) >= least,
-        written,
         price: loss_text(&release.mechanisms(part).first()?.loss, in_rho),
+        in_rho,
     })
+}
+
+/// The unit in which a measure is released, if bounds were found for it.
+pub(super) fn unit_of(measure: &Measure, release: &Release, drawn: &Drawn) -> Option<f64> {
+    match measure.clause.finding? {
+        Finding::InUnits { bound: number, squared } => {
+            let found = bound(number, release, drawn)?;
+            let has_any_middle = measure.clause.has_any_middle();
+            let value = if has_any_middle { found.half_width() } else { found.value };
+            Some(if squared { value * value } else { value })
+        }
+        Finding::InUnitsOfTwo { bounds } => {
+            let unit = |number: Option<usize>| match number {
+                Some(number) => bound(number, release, drawn).map(|own| own.half_width()),
+                None => Some(1.0),
+            };
+            let [first, second] = bounds;
+            Some(match measure.clause.joint()? {
+                Joint::Corr | Joint::RegrR2 => 1.0,
+                Joint::CovarPop | Joint::CovarSamp => unit(first)? * unit(second)?,
+                Joint::RegrSlope => unit(first)? / unit(second)?,
+                Joint::RegrIntercept => unit(first)?,
+            })
+        }
+        Finding::Histogram { .. } => None,
+    }
+}
+
+/// True if bounds that a reader writes halve the error of a measure: the other half of its cost
+/// found these.
+fn halves(measure: &Measure, release: &Release, bounds: &[Bound]) -> bool {
+    let mechanized = mechanism_of(measure, release);
+    matches!(mechanized, Some(Mechanism::Laplace(_))) && bounds.iter().all(|own| !own.in_rho)
 }
 
 /// The mechanism of a measure.
@@ -81,7 +114,11 @@ fn kept_sign(histogram: &RecordBatch, least: i128) -> Option<bool> {
 }
 
 /// A sum or mean with its argument clamped to what the histogram showed, as it would be written.
-fn clamped(text: &str, (lo, hi): (f64, f64)) -> Option<String> {
+fn clamped(text: &str, bound: &Bound) -> Option<String> {
+    let (lo, hi) = (bound.lo?, bound.value);
+    if hi - lo > WIDEST {
+        return None;
+    }
     let (name, rest) = text.split_once('(')?;
     if !["sum", "avg"].iter().any(|known| name.trim().eq_ignore_ascii_case(known)) {
         return None;
@@ -130,25 +167,65 @@ pub(super) fn found_bounds_notes<'a>(
     let measures = release.analysis().parts().iter().enumerate().flat_map(|(part, own)| {
         own.measures().iter().enumerate().map(move |(at, measure)| (part, at, measure))
     });
-    measures.filter_map(move |(part, at, measure)| {
-        let bound = bound_of(measure, release, drawn)?;
-        let value = float_text(bound.value);
-        let heading = (bound.text.len() > LONG_TEXT).then(|| heading_of(part, at, release, drawn));
-        let text = heading.flatten().unwrap_or(&bound.text);
-        Some(if bound.stands_out {
-            let halved = bound.written.as_ref().map_or_else(String::new, |written| {
-                format!("; {written} would have halved the error")
-            });
-            format!(
-                "{text}: values were cut to ± {value}, the bound found at {}, and its ± does not count what was cut{halved}",
-                bound.price
-            )
-        } else {
-            format!(
-                "{text}: values were cut to ± {value}, and this bound may be far off: no bucket had a noisy count of {} or more, so it is \
-                 that of the largest one; a larger epsilon, or a declared domain, gives a better one",
-                bound.least
-            )
-        })
+    measures.flat_map(move |(part, at, measure)| {
+        notes_of(measure, release, drawn, || heading_of(part, at, release, drawn))
     })
+}
+
+/// The notes on the bounds of a measure.
+fn notes_of<'a>(
+    measure: &Measure,
+    release: &Release,
+    drawn: &Drawn,
+    heading: impl Fn() -> Option<&'a str>,
+) -> Vec<String> {
+    let of = |number: usize| bound(number, release, drawn);
+    let found: Vec<Bound> = match measure.clause.finding {
+        Some(Finding::InUnits { bound, .. }) => {
+            of(bound).map(|own| Bound { column: None, ..own }).into_iter().collect()
+        }
+        Some(Finding::InUnitsOfTwo { bounds }) => {
+            bounds.into_iter().flatten().filter_map(of).collect()
+        }
+        Some(Finding::Histogram { .. }) | None => return Vec::new(),
+    };
+    let written = Finding::as_written(&measure.clause.text);
+    let named = if written.len() > LONG_TEXT { heading() } else { None };
+    let shown = named.unwrap_or(written);
+    // A line meets x = 0 where 0 is in the middle of its second column.
+    let is_intercept = measure.clause.joint() == Some(Joint::RegrIntercept);
+    let notes = found.iter().enumerate().map(|(at, bound)| {
+        let clamped = clamped(written, bound).filter(|_| halves(measure, release, &found));
+        let is_last = at + 1 == found.len();
+        let is_symmetric = !measure.clause.has_any_middle() || (is_intercept && is_last);
+        note(shown, bound, is_symmetric, clamped.as_deref())
+    });
+    notes.collect()
+}
+
+/// The note on a bound.
+fn note(text: &str, bound: &Bound, is_symmetric: bool, clamped: Option<&str>) -> String {
+    let value = float_text(bound.value);
+    let values = match &bound.column {
+        Some(column) => format!("values of {column}"),
+        None => "values".to_owned(),
+    };
+    let ends = match bound.lo.filter(|lo| *lo >= 0.0 && !is_symmetric) {
+        Some(_) => format!("0 .. {value}"),
+        None => format!("± {value}"),
+    };
+    if bound.stands_out {
+        let halved = clamped
+            .map_or_else(String::new, |written| format!("; {written} would have halved the error"));
+        format!(
+            "{text}: {values} were cut to {ends}, the bound found at {}, and its ± does not count what was cut{halved}",
+            bound.price
+        )
+    } else {
+        format!(
+            "{text}: {values} were cut to {ends}, and this bound may be far off: no bucket had a noisy count of {} or more, so it is \
+             that of the largest one; a larger epsilon, or a declared domain, gives a better one",
+            bound.least
+        )
+    }
 }

@@ -3,7 +3,12 @@
 //!
 //! In: an analysis. Out: sentences that follow from the statement alone.
 
-use crate::analysis::{Analysis, Measure, PrivateAggregate, counts_microseconds, cuts_moments};
+use datafusion::common::Column;
+use datafusion::logical_expr::Expr;
+
+use crate::analysis::{
+    Analysis, Measure, PrivateAggregate, counts_microseconds, cuts_moments, is_column_of_seconds,
+};
 use crate::dialect::Finding;
 
 /// The note about moments that an interval moves out of the calendar.
@@ -28,5 +33,17 @@ pub(super) fn moment_notes(analysis: &Analysis) -> Vec<String> {
 fn is_in_seconds(part: &PrivateAggregate, measure: &Measure) -> bool {
     let text = measure.clause.text.to_lowercase();
     let names_unit = ["epoch", "date_diff", "date_part"].iter().any(|name| text.contains(name));
-    !names_unit && part.argument_of(measure).is_some_and(counts_microseconds)
+    let Some(argument) = part.argument_of(measure).filter(|_| !names_unit) else { return false };
+    counts_microseconds(argument) || reads_seconds(argument, Finding::as_written(&text), part)
+}
+
+/// True if a measure reads a column as it is, which a subquery computes as a number of seconds
+/// between two timestamps.
+fn reads_seconds(argument: &Expr, text: &str, part: &PrivateAggregate) -> bool {
+    let read: Vec<&Column> = argument.column_refs().into_iter().collect();
+    let [column] = read.as_slice() else { return false };
+    let is_alone = [column.flat_name(), column.name.clone()]
+        .iter()
+        .any(|name| text.contains(&format!("({})", name.to_lowercase())));
+    is_alone && is_column_of_seconds(&Expr::Column((*column).clone()), part.input())
 }

@@ -71,6 +71,7 @@ mod candidate_function;
 mod chosen_values;
 mod comparisons;
 mod decimals;
+mod derived_spans;
 mod distinct_keys;
 mod error;
 pub(crate) mod functional_dependencies;
@@ -287,7 +288,8 @@ pub(crate) fn planned(
 /// Runs type coercion, the only rewrite between the planner and the analysis: our own for dates and
 /// moments, then DataFusion's.
 fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-    let plan = spans::in_durations(time_between::without_calls(plan)?)?;
+    let plan = time_between::without_calls(derived_spans::read_in_seconds(plan))?;
+    let plan = spans::in_durations(plan)?;
     let plan = temporal::in_microseconds(plan)?;
     Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
         plan,

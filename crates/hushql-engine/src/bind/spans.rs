@@ -70,11 +70,16 @@ fn compared(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
 
 /// A constant interval as a duration.
 fn duration(interval: &Expr) -> Option<Expr> {
+    Some(Expr::Literal(constant_microseconds(interval)?, None))
+}
+
+/// A constant interval in microseconds.
+pub(super) fn constant_microseconds(interval: &Expr) -> Option<ScalarValue> {
     const DAYS_OF_A_MONTH: i64 = 30;
     const MICROSECONDS_OF_A_DAY: i64 = 86_400_000_000;
     let ScalarValue::IntervalMonthDayNano(Some(by)) = constant(interval)? else { return None };
     let days = i64::from(by.months) * DAYS_OF_A_MONTH + i64::from(by.days);
     let whole = (by.nanoseconds % 1_000 == 0).then_some(by.nanoseconds / 1_000)?;
     let microseconds = days.checked_mul(MICROSECONDS_OF_A_DAY)?.checked_add(whole)?;
-    Some(Expr::Literal(ScalarValue::DurationMicrosecond(Some(microseconds)), None))
+    Some(ScalarValue::DurationMicrosecond(Some(microseconds)))
 }

@@ -1,19 +1,19 @@
 //! The time between two timestamps, as the argument of an aggregate: a number of seconds.
 //!
 //! In: a plan before the planner's coercion, in which the arguments of aggregates that are
-//! differences stand in a call of their own. Out: the plan without these calls. Differences of
-//! timestamps are seconds, as EXTRACT(EPOCH FROM b - a) is. All others, such as those of dates and
-//! of numbers, stay as they are.
+//! differences stand in a call of their own, and so do columns that a subquery computes as one.
+//! Out: the plan without these calls. Differences of timestamps are seconds, as EXTRACT(EPOCH FROM
+//! b - a) is. All others, such as those of dates and of numbers, stay as they are.
 //!
 //! ```text
 //! AVG(ended - started)      AVG(CAST(date_diff('microsecond', started, ended) AS DOUBLE) / 1000000)
 //! AVG(due - lent)           two dates: days
 //! ```
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, not_impl_err, plan_err};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -96,12 +96,23 @@ fn without_call(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
+/// The expression that stands in such a call.
+pub(super) fn operand(call: &ScalarFunction) -> Option<&Expr> {
+    call.args.first().filter(|_| call.func.inner().is::<TimeBetween>())
+}
+
 /// A difference of timestamps in seconds; any other expression as it is.
-fn in_seconds(difference: Expr, schema: &DFSchema) -> Expr {
+pub(super) fn in_seconds(difference: Expr, schema: &DFSchema) -> Expr {
     let is_span = difference
         .get_type(schema)
         .is_ok_and(|own| matches!(own, DataType::Duration(_) | DataType::Interval(_)));
     match difference {
+        // A duration that nobody turned into seconds below.
+        Expr::Column(_) if is_span => {
+            let of = |x: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(x), to));
+            let span = of(difference, DataType::Duration(TimeUnit::Microsecond));
+            of(of(span, DataType::Int64), DataType::Float64) / lit(1_000_000.0)
+        }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) if is_span => {
             let between = date_diff_function().call(vec![lit("microsecond"), *right, *left]);
             Expr::Cast(Cast::new(Box::new(between), DataType::Float64)) / lit(1_000_000.0)

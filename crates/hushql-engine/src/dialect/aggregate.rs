@@ -125,7 +125,7 @@ pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedPart
     };
     respelled(&mut function);
     let text = column_name(&function);
-    number_times(&mut function);
+    number_times(&mut function, &|_| false);
     match aggregate_call(function) {
         Ok((call, arguments, filter)) => Ok((call, arguments, filter, text)),
         Err(message) => Err(ParserError::ParserError(format!("{message}{}", at.span.start))),

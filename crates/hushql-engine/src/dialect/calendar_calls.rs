@@ -24,7 +24,7 @@ use sqlparser::ast::{
 };
 
 use crate::catalog::RESERVED;
-use crate::dialect::ast::AggregateName;
+use crate::dialect::ast::{AggregateName, marked};
 use crate::dialect::clauses::call;
 
 /// Functions that take a part of a moment, and the parts.
@@ -321,8 +321,9 @@ pub(crate) fn time_between_name() -> String {
 }
 
 /// Makes a number of the argument of an aggregate of numbers, and of CLAMP: an age has whole years,
-/// and a difference stands in a call of its own, until its type is known.
-pub(super) fn number_times(function: &mut sql::Function) {
+/// and a difference stands in a call of its own, until its type is known. So does a column that the
+/// query names as a difference (`is_named`).
+pub(super) fn number_times(function: &mut sql::Function, is_named: &dyn Fn(&Expr) -> bool) {
     let takes_numbers = match AggregateName::parse(&function.name.to_string()) {
         Some(
             AggregateName::Sum
@@ -343,10 +344,15 @@ pub(super) fn number_times(function: &mut sql::Function) {
         // Bounds of a difference are numbers.
         None => function.name.to_string().eq_ignore_ascii_case("clamp"),
     };
+    // What a mechanism releases is read already, but for columns that the query names elsewhere.
+    let is_release = marked(&function.name.to_string()).is_some();
     let FunctionArguments::List(list) = &mut function.args else { return };
     let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(x))) = list.args.first_mut() else {
         return;
     };
+    if (takes_numbers || is_release) && is_named(x) {
+        *x = call(time_between_name(), vec![x.clone()]);
+    }
     if !takes_numbers {
         return;
     }
@@ -358,7 +364,7 @@ pub(super) fn number_times(function: &mut sql::Function) {
 }
 
 /// True if an expression is the difference of two that are no literals.
-fn is_difference(expr: &Expr) -> bool {
+pub(super) fn is_difference(expr: &Expr) -> bool {
     let is_computed = |side: &Expr| !matches!(side, Expr::Interval(_) | Expr::Value(_));
     match expr {
         Expr::Nested(inner) => is_difference(inner),

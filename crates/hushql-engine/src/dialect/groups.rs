@@ -61,6 +61,9 @@ pub enum Finding {
         least: i128,
         /// The number of releases that pay for it with half of their cost.
         payers: usize,
+        /// The number of histograms among which that half is shared: two for a statistic of two
+        /// columns that both have no range.
+        shared_by: usize,
     },
     /// The aggregate, in units of the bound or of its square.
     InUnits {
@@ -69,16 +72,49 @@ pub enum Finding {
         /// True if the unit is the square of the bound.
         squared: bool,
     },
+    /// A statistic of two columns, where each column without a range is in units of its own bound.
+    InUnitsOfTwo {
+        /// The number of each argument's bound in the query, in the order of the arguments.
+        bounds: [Option<usize>; 2],
+    },
 }
 
 /// Stands between an operand as it was written and what the engine says of it where it finds a
 /// bound.
 const RELEASED_AT: &str = ", released at ";
 
+/// Starts the text of a histogram.
+const BOUNDS_OF: &str = "bounds of ";
+
+/// Stands between a column and the statistic of two columns that reads it.
+const IN_STATISTIC: &str = " in ";
+
 impl Finding {
-    /// The text of an operand that is released at this price, in units of a bound.
-    pub(crate) fn in_units_of_its_bound(text: &str, price: &str) -> String {
-        format!("{text}{RELEASED_AT}{price} in units of the bound found")
+    /// The text of an operand that is released at this price, in units of its bounds.
+    pub(crate) fn in_units(self, text: &str, price: &str) -> String {
+        let of = match self {
+            Self::InUnitsOfTwo { bounds: [Some(_), Some(_)] } => "the bounds",
+            Self::InUnits { .. } | Self::InUnitsOfTwo { .. } | Self::Histogram { .. } => {
+                "the bound"
+            }
+        };
+        format!("{text}{RELEASED_AT}{price} in units of {of} found")
+    }
+
+    /// The text of the histogram of an argument. A statistic of two columns names the column.
+    pub(crate) fn bounds_text(column: Option<&str>, of: &str, price: &str) -> String {
+        let column = column.map_or_else(String::new, |column| format!("{column}{IN_STATISTIC}"));
+        format!("{BOUNDS_OF}{column}{of}, found at {price} by counts of buckets")
+    }
+
+    /// The column whose bounds the histogram of a statistic of two columns finds.
+    pub(crate) fn column_of_bounds(text: &str) -> Option<&str> {
+        text.strip_prefix(BOUNDS_OF)?.split_once(IN_STATISTIC).map(|(column, _)| column)
+    }
+
+    /// True if the release is in units of bounds that were found.
+    pub(crate) fn is_in_units(self) -> bool {
+        matches!(self, Self::InUnits { .. } | Self::InUnitsOfTwo { .. })
     }
 
     /// The operand as it was written.

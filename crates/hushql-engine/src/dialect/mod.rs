@@ -55,6 +55,7 @@ mod markers;
 mod markers_as_written;
 mod mode;
 mod named_candidates;
+mod named_differences;
 mod number_of_rows;
 mod open_pivot;
 mod option_shares;

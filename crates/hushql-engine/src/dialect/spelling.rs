@@ -29,6 +29,7 @@ use sqlparser::ast::{
 use super::calendar_calls::{calendar_call, either, number_times};
 use super::date_patterns::without_pattern;
 use super::having_names::having_by_names;
+use super::named_differences::NamedDifferences;
 use super::pivot::without_pivots;
 use super::power;
 use super::quantile_list::{flattened, quantile_list};
@@ -52,10 +53,11 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     select_first(query);
     having_by_names(query);
     power::check(query)?;
+    let differences = NamedDifferences::of(query);
     let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
-            number_times(function);
+            number_times(function, &|x| differences.contains(x));
             if function.name.to_string().eq_ignore_ascii_case("quantiles") {
                 flattened(function);
             }

@@ -405,6 +405,11 @@ fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
             "{text}, in units of {} found; what the bound cuts is not counted",
             if squared { "the square of the bound" } else { "the bound" }
         ),
+        Some(Finding::InUnitsOfTwo { .. }) => {
+            format!(
+                "{text}, of columns in units of the bounds found; what the bounds cut is not counted"
+            )
+        }
         Some(Finding::Histogram { .. }) | None => text,
     }
 }

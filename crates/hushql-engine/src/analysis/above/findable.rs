@@ -13,7 +13,8 @@ use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::dialect::{AggregateName, MechanismName, Operand, ReleaseClause};
 
 /// True if bounds may be found for a release: a mechanism or OPTIONS state its cost, or a default
-/// of a budget is its cost, and it is a sum, mean, variance, quantile or extreme without bounds.
+/// of a budget is its cost, and it is a sum, mean, variance, quantile or extreme, or a statistic of
+/// two columns, without bounds.
 ///
 /// # Guarantee
 /// The bound b is released before the aggregate is drawn. For each b, a quantile or extreme of
@@ -36,8 +37,13 @@ pub(super) fn is_eligible(clause: &ReleaseClause) -> bool {
             | AggregateName::Min
             | AggregateName::Max
     );
-    let summed =
-        matches!(call.function, AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_));
+    let summed = matches!(
+        call.function,
+        AggregateName::Sum
+            | AggregateName::Avg
+            | AggregateName::Spread(_)
+            | AggregateName::Joint(_)
+    );
     let costs = match clause.mechanism {
         MechanismName::Default => priced || clause.grouping.is_none(),
         MechanismName::Laplace

@@ -12,39 +12,32 @@
 //! SUM(x) at ε   →   SUM(CLAMP(x / b, −1, 1)) at ε/2, times b
 //!                   b = (SELECT MAX(2^k) … buckets of x with enough of COUNT(*) at ε/2; if none has enough, the fullest bucket)
 //! ```
+//!
+//! A statistic of two columns has a histogram for each column without a range. If both have none,
+//! each histogram costs a quarter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, Result, ScalarValue, Spans, TableReference, plan_err};
-use datafusion::functions::core::expr_fn::{coalesce, least};
-use datafusion::functions::math::expr_fn::round;
-use datafusion::functions_aggregate::expr_fn::max;
-use datafusion::logical_expr::expr::{AggregateFunction, Alias, Cast, TryCast};
-use datafusion::logical_expr::{
-    Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when,
-};
-use num_traits::ToPrimitive;
+use datafusion::logical_expr::expr::{AggregateFunction, TryCast};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 
 use super::findable::is_eligible;
-use crate::analysis::ReleaseKind;
+use super::scaled_aggregates::{ArgumentBound, Rewriting, aliased, call_of, place_of};
 use crate::analysis::call::read_calls::bare_clause_of;
-use crate::analysis::default_shares::{DefaultShare, DefaultShares, costs_nothing, is_bare};
+use crate::analysis::default_shares::{DefaultShare, DefaultShares, is_bare};
 use crate::analysis::expr::aggregate_call::CallOf;
-use crate::analysis::expr::facts::{decimal_unit, type_range};
+use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{BareCall, CallPlace, NoRange, NotAnalyzed};
 use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};
-use crate::buckets::{Buckets, OUTERMOST, least_kept, reach};
 use crate::catalog::Catalog;
 use crate::dialect::{
     AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
 };
-use crate::functions::{clamp, list_in_units, magnitude_function};
-use crate::mechanism::Laplace;
-use crate::privacy::{Epsilon, Rational, Rho, Selecting};
+use crate::privacy::{Epsilon, Rational, Rho};
 
 /// The most rounds in which bounds are found. Each finds those of at least one more aggregate.
 const MOST_ROUNDS: usize = 64;
@@ -136,8 +129,8 @@ fn found(
 ///
 /// # Guarantee
 /// The releases cost no more than before: each pays half of its price, rounded down, for itself,
-/// and the other half for the histogram. The rewritten query needs no privacy proof of its own: it
-/// is analyzed like a query that a user wrote.
+/// and the other half for the histogram, or a quarter for each of two. The rewritten query needs no
+/// privacy proof of its own: it is analyzed like a query that a user wrote.
 fn rewritten(
     bound: &Bound,
     missing: &NoRange,
@@ -153,26 +146,73 @@ fn rewritten(
         }
     };
     let aggregate = first_with(bound.plan(), release)?;
-    let mut releases = bound.releases().to_vec();
-    let counter = releases.len();
     let sharing = sharing(bound, &aggregate, release)?;
-    let default = costs.get(&counter);
-    let mut paying = Vec::new();
-    for release in &sharing {
-        let clause = releases.get_mut(*release)?;
-        let half = half_of(&clause.parameters)?;
-        paying.push(ReleaseClause { parameters: half.clone(), ..clause.clone() });
-        *clause =
-            in_units(clause, half, default.and_then(|all| part_of(all, sharing.len())), counter);
+    let found =
+        |places: &[usize]| in_found_units(bound, &aggregate, &sharing, places, costs, analyze);
+    if number_of_columns(bound.releases().get(release)?) == 1 {
+        return found(&[0]);
     }
-    releases.push(histogram_for(&paying, default)?);
-    let mut rewriting = Rewriting { sharing, counter, releases, least: 0 };
-    rewriting.least = rewriting.threshold(&aggregate, default, analyze)?;
-    rewriting.releases.get_mut(counter)?.finding = Some(Finding::Histogram {
-        bound: counter,
-        least: rewriting.least,
-        payers: rewriting.sharing.len(),
-    });
+    // The refusal does not say which of the two columns has no range: the first bounds with which
+    // the release has one are those that it lacks.
+    [&[0][..], &[1], &[0, 1]].into_iter().find_map(|places| {
+        let next = found(places)?;
+        let is_missing = |call: &Option<CallPlace>| {
+            matches!(call, Some(CallPlace::Release(own)) if sharing.contains(own))
+        };
+        match analyze(&next) {
+            Err(NotAnalyzed::NoRange(another)) if is_missing(&another.call) => None,
+            Ok(_)
+            | Err(
+                NotAnalyzed::NoRange(_)
+                | NotAnalyzed::Refused(_)
+                | NotAnalyzed::ManyUnits(_)
+                | NotAnalyzed::Fault(_),
+            ) => Some(next),
+        }
+    })
+}
+
+/// The query in which releases are in units of the bounds of some of their arguments, by their
+/// places. Each bound has a histogram.
+fn in_found_units(
+    bound: &Bound,
+    aggregate: &Aggregate,
+    sharing: &[usize],
+    places: &[usize],
+    costs: &Costs,
+    analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
+) -> Option<Bound> {
+    let mut releases = bound.releases().to_vec();
+    let first = releases.len();
+    let call = call_of(aggregate, sharing)?;
+    // All histograms have the same cost.
+    let default = costs.get(&first);
+    let mut paying = Vec::new();
+    for release in sharing {
+        let clause = releases.get_mut(*release)?;
+        let half = share_of(&clause.parameters, 1, 2)?;
+        paying.push(ReleaseClause {
+            parameters: share_of(&half, 1, places.len())?,
+            ..clause.clone()
+        });
+        let own = default.and_then(|one| share_of(one, places.len(), sharing.len()));
+        *clause = in_units(clause, half, own, places, first);
+    }
+    let mut arguments = Vec::new();
+    for (counter, place) in (first..).zip(places) {
+        let argument = call.params.args.get(*place)?;
+        releases.push(histogram_for(&paying, argument, default)?);
+        arguments.push(ArgumentBound { place: *place, counter, least: 0 });
+    }
+    let mut rewriting = Rewriting { sharing: sharing.to_vec(), arguments, releases };
+    for i in 0..places.len() {
+        let least = rewriting.threshold(i, aggregate, default, analyze)?;
+        let argument = rewriting.arguments.get_mut(i)?;
+        argument.least = least;
+        let (bound, payers, shared_by) = (argument.counter, sharing.len(), places.len());
+        rewriting.releases.get_mut(bound)?.finding =
+            Some(Finding::Histogram { bound, least, payers, shared_by });
+    }
     let plan = rewriting.plan(bound.plan()).ok()?;
     Some(Bound::from_plan(plan, rewriting.releases))
 }
@@ -183,18 +223,20 @@ fn with_marks(bound: &Bound, bare: &BareCall) -> Option<(Bound, usize)> {
     let node = &bare.node;
     let mut releases = bound.releases().to_vec();
     let first = releases.len();
-    let own = argument_and_filter(CallOf::function(node.aggr_expr.get(bare.place)?)?);
+    let own = node.aggr_expr.get(bare.place)?;
+    let own = arguments_and_filter(CallOf::function(own)?, &bare_clause_at(own)?)?;
     let mut calls = node.aggr_expr.clone();
     for expr in &mut calls {
         let Some(call) = CallOf::function(expr) else { continue };
-        let is_own = argument_and_filter(call) == own && !call.params.distinct;
-        if CallOf::marker(expr).is_some() || !is_own {
+        if CallOf::marker(expr).is_some() || call.params.distinct {
             continue;
         }
-        let clause = bare_clause_of(call, expr).ok().filter(is_eligible);
-        let Some(clause) = clause else { continue };
+        let Some(clause) = bare_clause_at(expr).filter(is_eligible) else { continue };
+        let Some(read) = arguments_and_filter(call, &clause).filter(|read| *read == own) else {
+            continue;
+        };
         // The fraction of a quantile is in its clause.
-        let argument = call.params.args.iter().take(1).cloned().collect();
+        let argument = read.0.to_vec();
         *expr = Expr::AggregateFunction(AggregateFunction::new_udf(
             marker_function(releases.len(), &clause),
             argument,
@@ -221,9 +263,26 @@ fn with_marks(bound: &Bound, bare: &BareCall) -> Option<(Bound, usize)> {
     Some((Bound::from_plan(replaced.data, releases), first))
 }
 
-/// What an aggregate reads: its argument, and the condition of its rows.
-fn argument_and_filter(call: &AggregateFunction) -> (Option<&Expr>, Option<&Expr>) {
-    (call.params.args.first(), call.params.filter.as_deref())
+/// The release that an aggregate without a mechanism is.
+fn bare_clause_at(expr: &Expr) -> Option<ReleaseClause> {
+    bare_clause_of(CallOf::function(expr)?, expr).ok()
+}
+
+/// The number of columns that a release reads: those whose ranges it needs.
+fn number_of_columns(clause: &ReleaseClause) -> usize {
+    match clause.joint() {
+        Some(_) => 2,
+        None => 1,
+    }
+}
+
+/// What an aggregate reads: its columns, and the condition of its rows.
+fn arguments_and_filter<'a>(
+    call: &'a AggregateFunction,
+    clause: &ReleaseClause,
+) -> Option<(&'a [Expr], Option<&'a Expr>)> {
+    let columns = call.params.args.get(..number_of_columns(clause))?;
+    Some((columns, call.params.filter.as_deref()))
 }
 
 /// The aggregate with these calls, in the columns and types that it had.
@@ -243,19 +302,21 @@ fn marked_node(node: &Aggregate, calls: Vec<Expr>) -> Result<LogicalPlan> {
 }
 
 /// The releases of an aggregate that find their bounds together with one of them: they read the
-/// same argument of the same rows. `None` if that release may not find bounds.
+/// same arguments of the same rows. `None` if that release may not find bounds.
 fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<usize>> {
     let own = CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, release)?)?)?;
-    let own = argument_and_filter(own);
     let clause =
         |release: usize| bound.releases().get(release).filter(|clause| is_eligible(clause));
-    let ReleaseClause { unit_column: unit, parameters, .. } = clause(release)?;
+    let first = clause(release)?;
+    let own = arguments_and_filter(own, first)?;
+    let ReleaseClause { unit_column: unit, parameters, .. } = first;
     let priced = |own: &Parameters| (own.epsilon.is_some(), own.rho.is_some());
     let alike = aggregate.aggr_expr.iter().filter_map(|expr| {
         let release = CallOf::marker(expr)?;
         let clause = clause(release).filter(|clause| clause.unit_column == *unit)?;
         let is_alike = priced(&clause.parameters) == priced(parameters);
-        (is_alike && argument_and_filter(CallOf::function(expr)?) == own).then_some(release)
+        let read = arguments_and_filter(CallOf::function(expr)?, clause)?;
+        (is_alike && read == own).then_some(release)
     });
     Some(alike.collect())
 }
@@ -271,46 +332,52 @@ fn may_find(analysis: &Analysis) -> bool {
     })
 }
 
-/// Half of the stated cost of a release.
-fn half_of(whole: &Parameters) -> Option<Parameters> {
+/// A part of a cost: so many of so many equal shares, each rounded down. Other parameters stay.
+fn share_of(whole: &Parameters, own: usize, of: usize) -> Option<Parameters> {
+    let times = |share: &Rational| share * Rational::from_integer(own.into());
+    let epsilon = |whole: &Epsilon| Epsilon::new(times(whole.share(of)?.value()));
+    let rho = |whole: &Rho| Rho::new(times(whole.share(of)?.value()));
     Some(Parameters {
-        epsilon: whole.epsilon.as_ref().map(|e| e.share(2)).transpose().ok()?,
-        rho: whole.rho.as_ref().map(|r| r.share(2)).transpose().ok()?,
+        epsilon: whole.epsilon.as_ref().map(epsilon).transpose().ok()?,
+        rho: whole.rho.as_ref().map(rho).transpose().ok()?,
         ..whole.clone()
     })
 }
 
-/// The part of a histogram's cost that one of its payers has paid.
-fn part_of(all: &Parameters, payers: usize) -> Option<Parameters> {
-    Some(Parameters {
-        epsilon: all.epsilon.as_ref().map(|e| e.share(payers)).transpose().ok()?,
-        rho: all.rho.as_ref().map(|r| r.share(payers)).transpose().ok()?,
-        ..Parameters::default()
-    })
-}
-
-/// The release at half of its cost, with a reference to its bound. `default` is half of its share
-/// of a default cost, as far as that is known.
+/// The release at half of its cost, with a reference to its bounds, of which the first is given.
+/// `default` is half of its share of a default cost, as far as that is known.
 fn in_units(
     clause: &ReleaseClause,
     half: Parameters,
     default: Option<Parameters>,
-    bound: usize,
+    places: &[usize],
+    first: usize,
 ) -> ReleaseClause {
+    let bound_at = |place: usize| {
+        let at = places.iter().position(|own| *own == place)?;
+        Some(first + at)
+    };
     let squared = matches!(
         &clause.operand,
         Operand::Aggregate(AggregateCall { function: AggregateName::Spread(of), .. }) if !of.is_root()
     );
+    let finding = match clause.joint() {
+        Some(_) => Finding::InUnitsOfTwo { bounds: [0, 1].map(bound_at) },
+        None => Finding::InUnits { bound: first, squared },
+    };
     let price = price(&half).or_else(|| price(&default?));
     let price = price.unwrap_or_else(|| "half of a share".to_owned());
-    let text = Finding::in_units_of_its_bound(&clause.text, &price);
-    let finding = Some(Finding::InUnits { bound, squared });
-    ReleaseClause { parameters: half, text, finding, ..clause.clone() }
+    let text = finding.in_units(&clause.text, &price);
+    ReleaseClause { parameters: half, text, finding: Some(finding), ..clause.clone() }
 }
 
 /// The release of the histogram, for which these releases pay together. If they state no cost, it
 /// states none either; `default` is then its default cost, as far as that is known.
-fn histogram_for(paying: &[ReleaseClause], default: Option<&Parameters>) -> Option<ReleaseClause> {
+fn histogram_for(
+    paying: &[ReleaseClause],
+    argument: &Expr,
+    default: Option<&Parameters>,
+) -> Option<ReleaseClause> {
     let first = paying.first()?;
     let all = paying.iter().map(|clause| &clause.parameters);
     let epsilon = all.clone().map(|own| own.epsilon.as_ref().map(Epsilon::value));
@@ -326,6 +393,10 @@ fn histogram_for(paying: &[ReleaseClause], default: Option<&Parameters>) -> Opti
     let of = of.join(" and ");
     let price = price(&parameters).or_else(|| price(default?));
     let price = price.unwrap_or_else(|| "half of a share".to_owned());
+    let column = first.joint().map(|_| match argument {
+        Expr::Cast(cast) => readable(&cast.expr),
+        other => readable(other),
+    });
     Some(ReleaseClause {
         mechanism: MechanismName::Laplace,
         parameters,
@@ -333,7 +404,7 @@ fn histogram_for(paying: &[ReleaseClause], default: Option<&Parameters>) -> Opti
         keys: Vec::new(),
         unit_column: first.unit_column.clone(),
         grouping: None,
-        text: format!("bounds of {of}, found at {price} by counts of buckets"),
+        text: Finding::bounds_text(column.as_deref(), &of, &price),
         finding: None,
         consistent: None,
         set: None,
@@ -362,252 +433,4 @@ fn first_with(plan: &LogicalPlan, release: usize) -> Option<Aggregate> {
         Ok(TreeNodeRecursion::Continue)
     });
     outcome.ok().and(found)
-}
-
-fn place_of(aggregate: &Aggregate, release: usize) -> Option<usize> {
-    aggregate.aggr_expr.iter().position(|e| CallOf::marker(e) == Some(release))
-}
-
-/// Replaces some releases of a query, and adds a histogram for them.
-struct Rewriting {
-    /// The releases whose bounds are found. They read the same argument.
-    sharing: Vec<usize>,
-    counter: usize,
-    releases: Vec<ReleaseClause>,
-    least: i128,
-}
-
-impl Rewriting {
-    /// The smallest noisy count at which a bucket is selected. It follows from the sensitivity that
-    /// the analysis finds.
-    ///
-    /// Zero if the histogram has a default cost that is not known yet.
-    fn threshold(
-        &self,
-        aggregate: &Aggregate,
-        default: Option<&Parameters>,
-        analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
-    ) -> Option<i128> {
-        let stated = &self.releases.get(self.counter)?.parameters;
-        let parameters = match costs_nothing(stated) {
-            false => stated,
-            true => match default {
-                Some(default) => default,
-                None => return Some(0),
-            },
-        };
-        let call = self.call(aggregate)?;
-        let histogram = LogicalPlan::Aggregate(self.histogram(aggregate, call).ok()?);
-        let analysis = analyze(&Bound::from_plan(histogram, self.releases.clone())).ok()?;
-        let [part] = analysis.parts() else { return None };
-        let ReleaseKind::Number(sensitivity) = &part.measures().first()?.release_kind else {
-            return None;
-        };
-        let epsilon = match (&parameters.epsilon, &parameters.rho) {
-            (Some(epsilon), _) => epsilon.clone(),
-            (None, Some(rho)) => rho.epsilon(Selecting::Pure, 1).ok()?,
-            (None, None) => return None,
-        };
-        let noise = Laplace::calibrate(sensitivity.l1, &epsilon).ok()?;
-        Some(least_kept(&noise, part.keys().all().len()))
-    }
-
-    fn call<'a>(&self, aggregate: &'a Aggregate) -> Option<&'a AggregateFunction> {
-        let places = self.sharing.iter().find_map(|release| place_of(aggregate, *release));
-        CallOf::function(aggregate.aggr_expr.get(places?)?)
-    }
-
-    fn plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let replaced = plan.clone().transform_up_with_subqueries(|node| {
-            if let LogicalPlan::Aggregate(aggregate) = &node
-                && let Some(call) = self.call(aggregate)
-            {
-                return self.found(aggregate, call).map(Transformed::yes);
-            }
-            Ok(Transformed::no(node))
-        })?;
-        Ok(replaced.data)
-    }
-
-    /// The noisy counts of the argument's buckets, over all groups of the aggregate.
-    fn histogram(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<Aggregate> {
-        let bucket = magnitude_function().call(vec![as_float(argument(call)?)]);
-        let Some(clause) = self.releases.get(self.counter) else {
-            return plan_err!("a histogram has its release");
-        };
-        let count = AggregateFunction::new_udf(
-            marker_function(self.counter, clause),
-            vec![lit(1_i64)],
-            false,
-            call.params.filter.clone(),
-            Vec::new(),
-            None,
-        );
-        let count = Expr::AggregateFunction(count);
-        Aggregate::try_new(Arc::clone(&aggregate.input), vec![bucket], vec![count])
-    }
-
-    /// One row with the largest power of two that the selected buckets reach. If none is selected,
-    /// the power of the bucket with the largest noisy count. It is a function of released counts.
-    fn bound(&self, histogram: Aggregate, widest: f64) -> Result<Expr> {
-        let columns = histogram.schema.columns();
-        let [bucket, n] = columns.as_slice() else {
-            return plan_err!("a histogram has two columns");
-        };
-        let least_count = lit(i64::try_from(self.least).unwrap_or(i64::MAX));
-        let n = Expr::Column(n.clone());
-        let reached = reach(Expr::Column(bucket.clone()))?;
-        // All selected buckets come first. The others follow in the order of their counts.
-        let kept = when(n.clone().gt_eq(least_count), reached.clone()).otherwise(lit(0.0))?;
-        let order = [kept, n, reached.clone()].map(|key| key.sort(false, false));
-        let plan = LogicalPlanBuilder::from(LogicalPlan::Aggregate(histogram))
-            .sort(order)?
-            .limit(0, Some(1))?
-            .aggregate(Vec::<Expr>::new(), vec![max(reached).alias("most")])?;
-        let most = plan.schema().columns().into_iter().map(Expr::Column);
-        let bound = least(vec![coalesce(most.chain([lit(widest)]).collect()), lit(widest)]);
-        let plan = plan.project(vec![bound.alias("bound")])?.build()?;
-        let (subquery, outer_ref_columns) = (Arc::new(plan), Vec::new());
-        Ok(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans: Spans::new() }))
-    }
-
-    /// The aggregates in units of the bound, and a projection that restores their own units, types
-    /// and names.
-    fn found(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<LogicalPlan> {
-        let x = argument(call)?;
-        let Some(widest) = widest(&x.get_type(aggregate.input.schema())?) else {
-            return plan_err!("this type has no bounds to be found");
-        };
-        let bound = self.bound(self.histogram(aggregate, call)?, widest)?;
-        let (one, minus) = (ScalarValue::Float64(Some(1.0)), ScalarValue::Float64(Some(-1.0)));
-        let scaled = clamp(as_float(x) / bound.clone(), minus, one);
-        let own = |expr: &Expr| CallOf::marker(expr).filter(|own| self.sharing.contains(own));
-        let mut aggregates = aggregate.aggr_expr.clone();
-        for expr in aggregates.iter_mut().filter(|expr| own(expr).is_some()) {
-            let Some(call) = CallOf::function(expr) else {
-                return plan_err!("a release is a function");
-            };
-            *expr = Expr::AggregateFunction(AggregateFunction::new_udf(
-                Arc::clone(&call.func),
-                vec![scaled.clone()],
-                false,
-                call.params.filter.clone(),
-                Vec::new(),
-                None,
-            ));
-        }
-        let keys = aggregate.schema.fields().len() - aggregate.aggr_expr.len();
-        let (input, groups) = (Arc::clone(&aggregate.input), aggregate.group_expr.clone());
-        let scaled = Aggregate::try_new(input, groups, aggregates)?;
-        let columns = scaled.schema.columns().into_iter().zip(aggregate.schema.iter());
-        let expressions = columns.enumerate().map(|(i, (column, (qualifier, field)))| {
-            let column = Expr::Column(column);
-            let release = i.checked_sub(keys).and_then(|at| aggregate.aggr_expr.get(at));
-            let expr = match release.and_then(own) {
-                Some(release) => self.in_own_unit(release, column, &bound, field.data_type())?,
-                None => column,
-            };
-            Ok(aliased(expr, qualifier, field.name()))
-        });
-        let expressions = expressions.collect::<Result<Vec<_>>>()?;
-        LogicalPlanBuilder::from(LogicalPlan::Aggregate(scaled)).project(expressions)?.build()
-    }
-
-    /// Converts a released aggregate of x/b to one of x, in its own type: times b, or times b² for
-    /// a variance.
-    fn in_own_unit(
-        &self,
-        release: usize,
-        column: Expr,
-        bound: &Expr,
-        own: &DataType,
-    ) -> Result<Expr> {
-        let finding = self.releases.get(release).and_then(|clause| clause.finding);
-        let squared = matches!(finding, Some(Finding::InUnits { squared: true, .. }));
-        if let DataType::List(field) = own {
-            let most = most_of(field.data_type())?;
-            return Ok(list_in_units(column, bound.clone(), field.data_type(), most));
-        }
-        let once = column * bound.clone();
-        let value = if squared { once * bound.clone() } else { once };
-        if *own == DataType::Float64 {
-            return Ok(value);
-        }
-        let most = most_of(own)?;
-        let ends = [-most, most].map(|end| ScalarValue::Float64(Some(end)));
-        let [lo, hi] = ends;
-        let whole = if own.is_integer() { round(vec![value]) } else { value };
-        Ok(Expr::TryCast(TryCast::new(Box::new(clamp(whole, lo, hi)), own.clone())))
-    }
-}
-
-/// The largest float that a type holds.
-fn most_of(own: &DataType) -> Result<f64> {
-    Ok(match own {
-        DataType::Float64 => f64::MAX,
-        // The largest float below 2⁶³.
-        DataType::Int64 => 9_223_372_036_854_774_784.0,
-        // The median of a column has its type.
-        DataType::Int32 => f64::from(i32::MAX),
-        DataType::Int16 => f64::from(i16::MAX),
-        DataType::Int8 => f64::from(i8::MAX),
-        DataType::Float32 => f64::from(f32::MAX),
-        DataType::Decimal128(precision, scale) => {
-            let digits = i32::from(*precision) - i32::from(*scale);
-            10_f64.powi(digits) * (1.0 - 1e-12)
-        }
-        other => return plan_err!("a sum has no type {other}"),
-    })
-}
-
-fn aliased(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
-    let (relation, name) = (qualifier.cloned(), name.to_owned());
-    Expr::Alias(Alias { expr: Box::new(expr), relation, name, metadata: None })
-}
-
-fn argument(call: &AggregateFunction) -> Result<Expr> {
-    let x = call.params.args.first().cloned();
-    x.ok_or_else(|| DataFusionError::Plan("an aggregate has an argument".to_owned()))
-}
-
-fn as_float(x: Expr) -> Expr {
-    Expr::Cast(Cast::new(Box::new(x), DataType::Float64))
-}
-
-/// A power of two that no value of the type exceeds. For DOUBLE, the largest one for which sums and
-/// squares are finite.
-fn widest(data_type: &DataType) -> Option<f64> {
-    Buckets::for_type(data_type)?;
-    let most = match data_type {
-        DataType::Float64 => return Some(2_f64.powi(OUTERMOST)),
-        DataType::Float32 => return Some(2_f64.powi(128)),
-        DataType::Decimal128(precision, scale) => {
-            let units = num_bigint::BigInt::from(10).pow(u32::from(*precision));
-            (decimal_unit(*scale) * Rational::from_integer(units)).to_f64()?
-        }
-        _ => type_range(data_type)?.max_abs()?.to_f64()?,
-    };
-    (0..=128).map(|k| 2_f64.powi(k)).find(|power| *power >= most)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_widest_bound_holds_every_value() {
-        for (data_type, bound) in [
-            (DataType::Int8, 7),
-            (DataType::Int64, 63),
-            (DataType::UInt64, 64),
-            (DataType::Decimal128(10, 2), 27),
-            (DataType::Decimal128(3, 3), 0),
-            (DataType::Float32, 128),
-            (DataType::Float64, 480),
-        ] {
-            let power = widest(&data_type).unwrap();
-            assert!((power.log2() - f64::from(bound)).abs() < 1e-9, "{data_type}: {power}");
-        }
-        assert_eq!(widest(&DataType::Utf8), None);
-    }
 }

@@ -27,6 +27,7 @@ use datafusion::logical_expr::{
 };
 
 use super::single_group::{is_released, key_of_group, number_of_keys};
+use crate::analysis::Measure;
 use crate::analysis::below::join_conditions::conditions_of;
 use crate::analysis::below::only_public;
 use crate::analysis::below::relation::has_subquery;
@@ -35,6 +36,7 @@ use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::outcome::{Analysis, released_parts};
 use crate::bind::Bound;
 use crate::catalog::Catalog;
+use crate::dialect::Finding;
 
 /// The most released values that rows look up in one join. Each is a small query of its own.
 const MOST_LOOKED_UP: usize = 64;
@@ -231,7 +233,13 @@ impl GroupJoins<'_> {
     fn keys_of(&self, join: &GroupJoin<'_>) -> Option<Vec<Vec<ScalarValue>>> {
         let releases = self.bound.releases().to_vec();
         let alone = (self.analyze)(&Bound::from_plan(join.groups.clone(), releases)).ok()?;
-        let [part] = released_parts(alone.public_plan())[..] else { return None };
+        let finds = |one: &Measure| matches!(one.clause.finding, Some(Finding::Histogram { .. }));
+        let finds_bounds = |part: &usize| {
+            alone.parts().get(*part).is_some_and(|own| own.measures().iter().any(finds))
+        };
+        let mut shown = released_parts(alone.public_plan());
+        shown.retain(|part| !finds_bounds(part));
+        let [part] = shown[..] else { return None };
         let keys = alone.parts().get(part)?.keys();
         if keys.are_unknown() || keys.all().len() > MOST_LOOKED_UP {
             return None;

@@ -27,6 +27,7 @@ mod one_row;
 pub(crate) mod origin;
 pub(crate) mod plain_selection;
 pub(crate) mod rr_count;
+mod scaled_aggregates;
 pub(crate) mod single_group;
 pub(crate) mod unmatched_joins;
 pub(crate) mod unranged;

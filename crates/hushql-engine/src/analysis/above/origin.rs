@@ -16,6 +16,7 @@ use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Subquery};
 
 use crate::analysis::outcome::{Analysis, released_part, released_parts};
 use crate::analysis::{Measure, PrivateAggregate};
+use crate::buckets::BOUND;
 use crate::dialect::Finding;
 
 /// The release whose values an output column displays.
@@ -145,12 +146,14 @@ impl Analysis {
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {
         let least_of = |part: &PrivateAggregate| match part.measures().first()?.clause.finding? {
             Finding::Histogram { bound: own, least, .. } => (own == bound).then_some(least),
-            Finding::InUnits { .. } => None,
+            Finding::InUnits { .. } | Finding::InUnitsOfTwo { .. } => None,
         };
         let (part, least) =
             self.parts.iter().enumerate().find_map(|(i, part)| Some((i, least_of(part)?)))?;
         let reads = |plan: &LogicalPlan| released_parts(plan).contains(&part);
-        let value = self.values.iter().position(|value| reads(value.plan()))?;
+        let holds = |plan: &LogicalPlan| plan.schema().has_column_with_unqualified_name(BOUND);
+        let value =
+            self.values.iter().position(|value| holds(value.plan()) && reads(value.plan()))?;
         Some((part, value, least))
     }
 }
@@ -252,7 +255,7 @@ impl Path<'_> {
         let (part, field) = directly(input, input.schema().maybe_index_of_column(column)?)?;
         let own = self.parts.get(part)?;
         let measure = own.measures().get(field.checked_sub(own.key_names().len())?)?;
-        matches!(measure.clause.finding, Some(Finding::InUnits { .. })).then_some((part, field))
+        measure.clause.finding.is_some_and(Finding::is_in_units).then_some((part, field))
     }
 
     /// Records the fields on which an expression over a plan depends.

@@ -20,7 +20,7 @@ use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use num_traits::ToPrimitive;
 
 use super::calendar::reach;
@@ -93,6 +93,30 @@ pub(crate) fn counts_microseconds(expr: &Expr) -> bool {
                 if unit.try_as_str().flatten() == Some("microsecond"))
     };
     expr.exists(|part| Ok(counts(part))).unwrap_or(false)
+}
+
+/// True if an expression is a column that a subquery computes as the seconds between two moments of
+/// different columns.
+pub(crate) fn is_column_of_seconds(expr: &Expr, rows: &LogicalPlan) -> bool {
+    let Expr::Column(column) = expr else { return false };
+    let computes = |expr: &Expr| {
+        let Expr::Alias(alias) = expr else { return false };
+        alias.name == column.name && is_seconds(&alias.expr)
+    };
+    let found = rows.exists(|node| {
+        let LogicalPlan::Projection(projection) = node else { return Ok(false) };
+        Ok(projection.expr.iter().any(computes))
+    });
+    found.unwrap_or(false)
+}
+
+/// True if an expression is a number of microseconds between two moments, over a million.
+fn is_seconds(expr: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = expr else {
+        return false;
+    };
+    let million = Expr::Literal(ScalarValue::Float64(Some(1_000_000.0)), None);
+    **right == million && counts_microseconds(left)
 }
 
 /// `date - date`, and a moment plus or minus an interval; `None` for anything else.

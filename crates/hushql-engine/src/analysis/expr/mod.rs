@@ -17,7 +17,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use crate::analysis::expr::nulls::{has_checked_integer, makes_null};
 use crate::analysis::expr::shape::{
     Total, castable, is_string, is_temporal, is_time, may_cast, no_operator, no_value, not_allowed,
-    partial, readable, to_fit, type_of, union, widens,
+    of_each_row, partial, readable, to_fit, type_of, union, widens,
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
@@ -161,13 +161,13 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             "below a release, a subquery is allowed in SELECT, WHERE, HAVING, GROUP BY and aggregates, but not in this place",
             "its value in FROM: FROM (SELECT t.*, (SELECT MAX(x) FROM …) AS m FROM t) AS t, and m in this place",
         )),
+        Expr::OuterReferenceColumn(..) => Err(of_each_row(expr)),
         Expr::SimilarTo(_)
         | Expr::ScalarVariable(..)
         | Expr::AggregateFunction(_)
         | Expr::WindowFunction(_)
         | Expr::GroupingSet(_)
         | Expr::Placeholder(_)
-        | Expr::OuterReferenceColumn(..)
         | Expr::Unnest(_)
         | Expr::HigherOrderFunction(_)
         | Expr::Lambda(_)

@@ -135,6 +135,19 @@ pub(crate) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
     Refusal::new(Reason::Function, readable(expr), message, hint)
 }
 
+/// The refusal of a column outside a subquery, which is then asked for each row there.
+pub(crate) fn of_each_row(column: &Expr) -> Refusal {
+    let x = readable(column);
+    Refusal::new(
+        Reason::Function,
+        x.clone(),
+        "this subquery is asked for each row outside it, which is one release only with a mechanism in front of its aggregate",
+        format!(
+            "(SELECT LAPLACE(eps=1) COUNT(*) FROM … WHERE key = {x}): one release by its key; or a LEFT JOIN of its rows, and GROUP BY {x}"
+        ),
+    )
+}
+
 /// The refusal of an operator, with an equivalent to write instead.
 pub(crate) fn no_operator(op: Operator, binary: &BinaryExpr, whole: &Expr) -> Refusal {
     let message = format!("the operator {op} is not allowed below a release");
