@@ -5,7 +5,7 @@
 -- measurements(stay_id, kind, value, taken_at)
 -- prescriptions(stay_id, drug, dose, days)
 -- wards(name, floor, beds)                                                          public
--- score: useful 34, advice 2, refused 1, not yet 2
+-- score: useful 35, advice 2, refused 1, not yet 1
 
 -- 1. How many patients of each sex are there?
 -- wanted: useful
@@ -40,7 +40,7 @@ SELECT AVG(discharged - admitted) AS days FROM stays;
 
 -- 7. How long do patients stay on average in each ward?
 -- wanted: useful
--- now: not yet, drowned
+-- now: useful
 -- plain: SELECT ward, AVG(discharged - admitted) AS days FROM stays GROUP BY ward;
 -- advised: SELECT ward, AVG(CLAMP(date_diff('day', admitted, discharged), 0, 60)) AS days FROM stays GROUP BY ward;
 SELECT ward, AVG(date_diff('day', admitted, discharged)) AS days FROM stays GROUP BY ward;

@@ -1,8 +1,8 @@
 //! The reference: what has to hold, in few lines that know nothing of the engine's code.
 //!
-//! In: what was asked, and what came of it. Out: whether an answer, a refusal or a sum can be right.
-//! A charge is *shown* if somebody saw its answer, and *open* if a fault hides what became of it:
-//! it may count, and need not.
+//! In: what was asked, and what came of it. Out: whether an answer, a refusal or a sum can be
+//! right. A charge is *shown* if somebody saw its answer, and *open* if a fault hides what became
+//! of it: it may count, and need not.
 //!
 //! ```text
 //! shown ≤ sum that is told ≤ shown + open        an answer needs room for shown alone, a refusal fills it with open

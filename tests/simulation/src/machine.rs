@@ -1,9 +1,9 @@
 //! The machine: what a program asks of the system, under orders of the simulation.
 //!
-//! The shim of the `faults` tests (`tests/faults/shim.c`) is loaded before the C library, so that it
-//! sees every call of SQLite and of the vault on their files, the clock, and all entropy. It reads
-//! an order before each call: which call fails and how, the time of the day, and the seed of the
-//! random bytes. It writes each call down. The test runs itself again under the shim.
+//! The shim of the `faults` tests (`tests/faults/shim.c`) is loaded before the C library, so that
+//! it sees every call of SQLite and of the vault on their files, the clock, and all entropy. It
+//! reads an order before each call: which call fails and how, the time of the day, and the seed of
+//! the random bytes. It writes each call down. The test runs itself again under the shim.
 //!
 //! ```text
 //! test ─▶ the same test, LD_PRELOAD=shim.so ─ order ─▶ shim ─ calls ─▶ disk

@@ -35,8 +35,8 @@ impl Outcome {
                 let text = answer.to_string();
                 let (rows, mut said): (Vec<&str>, Vec<&str>) =
                     text.lines().partition(|line| line.starts_with(['|', '+']));
-                // What follows from the numbers that are shown: whether they drown in their noise, and
-                // how far a synthetic table is from what was measured.
+                // What follows from the numbers that are shown: whether they drown in their noise,
+                // and how far a synthetic table is from what was measured.
                 said.retain(|line| !line.contains("half of it") && !line.contains(" are off by "));
                 let receipt = answer.receipt();
                 let paid = receipt.filter(|receipt| receipt.spent != Default::default());

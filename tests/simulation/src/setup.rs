@@ -1,8 +1,8 @@
 //! How worlds begin: a vault with a table, a budget and an owner, made once and copied.
 //!
-//! In: the shape of a budget, whether there is an anchor, whether the ledger is long. Out: the bytes
-//! of the vault and of its anchor. All worlds of a child use one file, which is written anew where
-//! it is: the vault remembers which file is its home.
+//! In: the shape of a budget, whether there is an anchor, whether the ledger is long. Out: the
+//! bytes of the vault and of its anchor. All worlds of a child use one file, which is written anew
+//! where it is: the vault remembers which file is its home.
 //!
 //! ```text
 //! init ─▶ declare ─▶ bytes ─┬─▶ world 1

@@ -42,8 +42,6 @@ fn bound(number: usize, release: &Release, drawn: &Drawn) -> Option<Bound> {
     let (part, value, least) = release.analysis().histogram(number)?;
     let value = drawn.values.get(value).copied().flatten()?;
     let released = drawn.released.get(part)?;
-    let counts = released.columns().last()?;
-    let most = counts.as_primitive_opt::<Int64Type>()?.iter().flatten().max()?;
     let histogram = release.analysis().parts().get(part)?.measures().first()?;
     let in_rho = histogram.clause.parameters.rho.is_some();
     let kept = kept_sign(released, least);
@@ -52,7 +50,7 @@ fn bound(number: usize, release: &Release, drawn: &Drawn) -> Option<Bound> {
         value,
         lo: kept.map(|negative| if negative { -value } else { 0.0 }),
         least,
-        stands_out: i128::from(most) >= least,
+        stands_out: kept.is_some(),
         price: loss_text(&release.mechanisms(part).first()?.loss, in_rho),
         in_rho,
     })
@@ -102,7 +100,7 @@ fn mechanism_of<'a>(measure: &Measure, release: &'a Release) -> Option<&'a Mecha
 }
 
 /// True if a bucket of negative values stands out among released counts. `None` if no bucket stands
-/// out.
+/// out. The count of NULLs is that of no bucket.
 fn kept_sign(histogram: &RecordBatch, least: i128) -> Option<bool> {
     let [buckets, .., counts] = histogram.columns() else { return None };
     let numbers = cast(buckets, &DataType::Int64).ok()?;

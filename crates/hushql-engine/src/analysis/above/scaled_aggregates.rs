@@ -211,8 +211,10 @@ impl Rewriting {
             return plan_err!("a histogram has two columns");
         };
         let least_count = lit(i64::try_from(least_count).unwrap_or(i64::MAX));
-        let is_kept = Expr::Column(n.clone()).gt_eq(least_count);
-        let is_negative = holds_negatives(Expr::Column(bucket.clone()));
+        // NULLs are in no bucket.
+        let bucket = Expr::Column(bucket.clone());
+        let is_kept = Expr::Column(n.clone()).gt_eq(least_count).and(bucket.clone().is_not_null());
+        let is_negative = holds_negatives(bucket);
         let sign = when(is_kept.clone().and(is_negative), lit(-1.0))
             .when(is_kept, lit(0.0))
             .otherwise(lit(1.0))?;

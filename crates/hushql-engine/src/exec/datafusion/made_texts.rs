@@ -22,9 +22,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
-    Literal, NegativeExpr, NotExpr, TryCastExpr,
+    BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr,
+    IsNullExpr, LikeExpr, Literal, NegativeExpr, NotExpr, TryCastExpr,
 };
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -198,6 +199,9 @@ impl TextWalk {
             // A number makes a short text.
             return self.made(all.plus(Size { times: 0, bytes: SHORT }));
         }
+        if is_number(expr) {
+            return Size::default();
+        }
         // An unknown expression may make a text as long as a cell may be.
         self.made(Size::UNKNOWN)
     }
@@ -316,6 +320,13 @@ fn has_length(data_type: &DataType) -> bool {
         && !matches!(data_type, DataType::Boolean | DataType::Null)
 }
 
+/// Whether an expression is the number of a subquery, which all rows share, or the condition that a
+/// join or a limit hands to the scan below.
+fn is_number(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let is_fixed = || expr.data_type(&Schema::empty()).is_ok_and(|result| !has_length(&result));
+    expr.is::<DynamicFilterPhysicalExpr>() || (expr.is::<ScalarSubqueryExpr>() && is_fixed())
+}
+
 /// Whether values of a type are copied with their rows.
 fn is_copied(data_type: &DataType) -> bool {
     has_length(data_type) && !matches!(data_type, DataType::Utf8View | DataType::BinaryView)
@@ -360,6 +371,8 @@ mod tests {
             ("SELECT upper(t), trim(s), concat(t, '!') FROM a", 8_192),
             ("SELECT lpad(t, 10, '0'), substr(t, 1, 5), repeat('ab', 30) FROM a", 8_192),
             ("SELECT replace(t, 'ab', 'c') FROM a WHERE t LIKE 'x%'", 8_192),
+            ("SELECT n / (SELECT MAX(m) FROM b) FROM a", 8_192),
+            ("SELECT n FROM a WHERE n < (SELECT AVG(m) FROM b)", 8_192),
             ("SELECT repeat(t, n) FROM a", 128),
             ("SELECT n FROM a WHERE repeat(t, n) LIKE '%z'", 128),
             ("SELECT repeat(t, 100) FROM a", 128),

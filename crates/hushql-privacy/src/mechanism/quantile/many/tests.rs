@@ -390,8 +390,8 @@ fn errors_hold() {
         assert!(many.expected_error() > 0.0 && many.expected_error().is_finite());
     }
     assert!(exceeded > 0.0, "no error is as large as the bound");
-    // Seven quantiles in three levels, each in the middle of its interval: the second level has half
-    // of the error of the first, and the third half of the errors of both.
+    // Seven quantiles in three levels, each in the middle of its interval: the second level has
+    // half of the error of the first, and the third half of the errors of both.
     let list = fractions(&[1, 2, 3, 4, 5, 6, 7], 8);
     let many = ManyQuantiles::new(&calibrated(1, "1"), &list, 99).unwrap();
     let (beta, each) = (parse_decimal("0.07").unwrap(), parse_decimal("0.01").unwrap());
