@@ -67,11 +67,13 @@ fn crates() -> impl Iterator<Item = (String, BTreeSet<String>)> {
     let below = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
     let all = below.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
     let others = [("hushql", ""), ("hushql-simulation", "tests/simulation")];
-    all.chain(others.map(|(name, path)| (name.to_owned(), root().join(path)))).map(|(name, path)| {
-        let mut tests = BTreeSet::new();
-        tests_below(&path.join("src"), "", &mut tests);
-        (name, tests)
-    })
+    all.chain(others.map(|(name, path)| (name.to_owned(), root().join(path)))).map(
+        |(name, path)| {
+            let mut tests = BTreeSet::new();
+            tests_below(&path.join("src"), "", &mut tests);
+            (name, tests)
+        },
+    )
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl<'a> World<'a> {
         let sql = work.sql();
         let session = match work {
             Work::Limit(_) => self.engine().map(|engine| Session::from(engine.owner())),
-            _ => self.engine().and_then(|engine| Ok(engine.analyst(name(who))?.into())),
+            _ => self.engine().and_then(|engine| asking(engine, who)),
         };
         self.machine.order(trouble);
         let outcome =
@@ -154,7 +154,7 @@ impl<'a> World<'a> {
         at: &Trouble,
         (other, second): (Who, Question),
     ) -> Held {
-        let first = self.engine().and_then(|engine| engine.analyst(name(who)));
+        let first = self.engine().and_then(|engine| asking(engine, who));
         let Ok(first) = first else { return Ok(()) };
         let before = self.known.is_kept(&question);
         self.machine.order(Some(at));
@@ -199,7 +199,7 @@ impl<'a> World<'a> {
 
     fn in_other_program(&self, who: Who, question: &Question) -> Outcome {
         let asked = self.opened().and_then(|engine| {
-            let session = engine.analyst(name(who))?;
+            let session = asking(&engine, who)?;
             self.runtime.block_on(session.execute(&question.sql()))
         });
         Outcome::of(asked)
@@ -369,4 +369,9 @@ fn holds_lock(calls: &[Call]) -> bool {
         }
     }
     held
+}
+
+/// The session of an analyst. Each draw is paid in full: the reference knows no cheaper ones.
+fn asking(engine: &Engine, who: Who) -> Result<Session, Error> {
+    Ok(Session::from(engine.analyst(name(who))?).with_refined_draws(false))
 }
