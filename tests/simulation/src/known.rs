@@ -139,7 +139,9 @@ impl Known {
                 broken("what was paid for is shown again", told)
             }
             Outcome::Budget(_) if self.account.may_refuse(who, question) => Ok(()),
-            Outcome::Budget(told) => broken("a refusal for want of budget is true", told),
+            Outcome::Budget(told) => {
+                broken("a statement is refused for its cost only if it does not fit", told)
+            }
             Outcome::Failed(_) | Outcome::Unseen if self.is_hurt => {
                 self.open(who, *question);
                 Ok(())

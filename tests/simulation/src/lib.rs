@@ -2,8 +2,8 @@
 //! jumps, faults, crashes and power cuts. One seed decides all of it.
 //!
 //! In: a seed and a number of steps. Out: a history of events, each with its outcome, held after
-//! every step to the promises of [`account`], a reference that knows nothing of the engine's code.
-//! README.md says what is simulated and what is not.
+//! every step to the promises of the module `account`, a reference that knows nothing of the
+//! engine's code. README.md says what is simulated and what is not.
 //!
 //! ```text
 //! seed ─▶ setup + events ─▶ world ─┬─ engine ─ SQLite, std ─▶ machine (system calls, time, entropy) ─▶ disk

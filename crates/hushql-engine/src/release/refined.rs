@@ -13,10 +13,10 @@
 //! # Guarantee
 //! Both draws together lose the larger ε if they are draws of the very same integers, and if at
 //! most one draw is built on each (see
-//! [`refined_laplace`](hushql_privacy::sampler::refined_laplace)). The ledger gives each kept draw
-//! to one charge. The integers are the same for equal questions on one version of the tables if
-//! each of these is held to its bytes, and if no bound can cut a row: otherwise, the rows of a unit
-//! that count are chosen anew for each draw, and two groups lose 1.24 where 1 is charged.
+//! [`refined_laplace`](hushql_privacy::sampler::refined_laplace())). The ledger gives each kept
+//! draw to one charge. The integers are the same for equal questions on one version of the tables
+//! if each of these is held to its bytes, and if no bound can cut a row: otherwise, the rows of a
+//! unit that count are chosen anew for each draw, and two groups lose 1.24 where 1 is charged.
 
 use std::collections::BTreeMap;
 

@@ -30,7 +30,7 @@ impl RefinedLaplace {
     /// The refinement from one noise to another, both in steps of the same grid.
     ///
     /// # Guarantee
-    /// Exact for both scales, see [`refined_laplace`].
+    /// Exact for both scales, see [`refined_laplace()`].
     ///
     /// # Errors
     /// [`MechanismError::Sampler`] if one of them adds no noise, the second one is not smaller, or

@@ -119,7 +119,7 @@ impl Loss {
     ///
     /// # Guarantee
     /// The earlier draw is the finer one plus noise that depends on nothing else (see
-    /// [`refined_laplace`](crate::sampler::refined_laplace)). So both together multiply the
+    /// [`refined_laplace`](crate::sampler::refined_laplace())). So both together multiply the
     /// probability of any sequence of answers by at most e^ε, whatever is asked between and after
     /// them, and the difference of both is exactly what the earlier charge leaves to pay. That
     /// holds if each draw is refined once at most. Its ρ is that of a pure draw of ε + `before`: so

@@ -47,6 +47,7 @@
 //!     tables: ["adult".to_owned()].into(),
 //!     catalog: vault.catalog()?,
 //!     caps: ChargeCaps::default(),
+//!     built_on: Vec::new(),
 //! })?;
 //! assert_eq!(charge.spend().to_string(), "ε = 1");
 //! assert_eq!(charge.left()[0].1.to_string(), "ε = 9");
