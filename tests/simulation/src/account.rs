@@ -10,7 +10,7 @@
 
 use crate::history::{City, Question, Who};
 
-/// A charge.
+/// A charge: the question has what it cost, which is less than its ε if it was built on a draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paid {
     pub who: Who,
@@ -23,8 +23,9 @@ pub struct Paid {
 pub struct Account {
     /// The limit; several if a fault hides which one it is.
     pub limits: Vec<i64>,
-    /// The highest limit that there ever was: one that is lowered takes nothing back.
-    pub highest: i64,
+    /// All limits that there ever were: one that is lowered takes nothing back, and a lying disk
+    /// may bring an old one back, since an anchor covers charges alone.
+    pub ever: Vec<i64>,
     /// Ann's slice.
     pub slice: Option<i64>,
     /// Whether each city has an account of its own.

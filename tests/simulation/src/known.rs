@@ -33,6 +33,8 @@ struct Draws {
     open: usize,
     /// Whether a draw is kept for certain.
     is_kept: bool,
+    /// The number of draws at a larger ε that were built on these.
+    built: usize,
 }
 
 /// A release table, and what was shown of it.
@@ -94,6 +96,7 @@ impl Known {
     pub fn forget(&mut self) {
         self.draws.values_mut().for_each(|draws| draws.is_kept = false);
         self.tables.values_mut().for_each(|table| table.by = None);
+        self.account.limits.clone_from(&self.account.ever);
     }
 
     /// Compares the outcome of a question with what may come of it.
@@ -119,20 +122,20 @@ impl Known {
                 Ok(())
             }
             Outcome::Answer { rows, cost: Some(cost), .. } => {
-                let due = format!("ε = {}", question.cost as f64 / 1e3);
-                if *cost != due {
-                    return broken("an answer costs its ε", format!("{cost}, and not {due}"));
+                let charged = Question { cost: *cost, ..*question };
+                if *cost != question.cost {
+                    self.judge_refined(question, *cost)?;
                 }
                 if is_kept && is_calm {
                     return broken("one release is drawn once", outcome.line());
                 }
-                if !self.account.may_pay(who, question) {
+                if !self.account.may_pay(who, &charged) {
                     return broken("no budget, slice or cell is exceeded", outcome.line());
                 }
                 let draws = self.draws(question);
                 draws.is_kept |= is_calm && question.what != What::Rows;
                 draws.seen.push(rows.clone());
-                self.account.paid.push(Paid { who, question: *question, is_shown: true });
+                self.account.paid.push(Paid { who, question: charged, is_shown: true });
                 Ok(())
             }
             Outcome::Budget(told) if is_kept && is_calm => {
@@ -151,6 +154,18 @@ impl Known {
             }
             Outcome::Unseen => Ok(()),
         }
+    }
+
+    /// An answer that costs less than its ε is built on a draw of the rest, and at most one is
+    /// built on each draw.
+    fn judge_refined(&mut self, question: &Question, cost: i64) -> Held {
+        let before = Question { cost: question.cost - cost, ..*question };
+        let draws = self.draws(&before);
+        if question.what == What::Rows || draws.built >= draws.seen.len() + draws.open {
+            return broken("an answer costs its ε", format!("{cost}, {draws:?} of {before:?}"));
+        }
+        draws.built += 1;
+        Ok(())
     }
 
     /// Compares the outcome of CREATE RELEASE TABLE, or SYNTHETIC, with what may come of it.
@@ -223,7 +238,7 @@ impl Known {
     pub fn judge_limit(&mut self, limit: i64, outcome: &Outcome) -> Held {
         let (is_hurt, account) = (self.is_hurt, &mut self.account);
         if matches!(outcome, Outcome::Done(_) | Outcome::Failed(_) | Outcome::Unseen) {
-            account.highest = account.highest.max(limit);
+            account.ever.push(limit);
         }
         match outcome {
             Outcome::Done(_) if !account.may_limit(limit) => {

@@ -5,14 +5,19 @@
 
 use hushql_engine::{Error, Output};
 
+/// A sum in thousandths of ε.
+pub fn thousandths(nano: i64) -> i64 {
+    nano / 1_000_000
+}
+
 /// What came of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Rows.
     Answer {
         rows: String,
-        /// What was charged, in words; nothing for what is free.
-        cost: Option<String>,
+        /// What was charged, in thousandths of ε; nothing for what is free.
+        cost: Option<i64>,
         /// Everything that is said beside the rows.
         said: String,
     },
@@ -38,12 +43,13 @@ impl Outcome {
                 // What follows from the numbers that are shown: whether they drown in their noise,
                 // and how far a synthetic table is from what was measured.
                 said.retain(|line| !line.contains("half of it") && !line.contains(" are off by "));
-                let receipt = answer.receipt();
-                let paid = receipt.filter(|receipt| receipt.spent != Default::default());
+                let spent = answer.receipt().map(|receipt| &receipt.spent);
+                let paid =
+                    spent.filter(|spent| !spent.is_nothing()).and_then(|all| all.parts().next());
                 Self::Answer {
                     said: said.join("; "),
                     rows: rows.join("\n"),
-                    cost: paid.map(|receipt| receipt.spent.to_string()),
+                    cost: paid.map(|spend| thousandths(spend.nano)),
                 }
             }
             Ok(Output::Done(sentence)) => Self::Done(sentence),

@@ -81,7 +81,7 @@ impl Setup {
     pub fn account(self) -> Account {
         Account {
             limits: vec![LIMIT],
-            highest: LIMIT,
+            ever: vec![LIMIT],
             slice: (self.shape == Shape::Slices).then_some(SLICE),
             has_cells: self.shape == Shape::Cells,
             before: if self.is_long { SMALL * CHARGES as i64 } else { 0 },

@@ -22,7 +22,7 @@ use crate::disk::{Disk, place};
 use crate::history::{Event, How, Question, Trouble, Who, Work};
 use crate::known::{Broken, Held, Known, broken};
 use crate::machine::{Call, Machine};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, thousandths};
 use crate::setup::Setup;
 
 /// The time of the day at which worlds begin.
@@ -227,7 +227,6 @@ impl<'a> World<'a> {
     }
 
     fn compare(&mut self, told: &BudgetState) -> Held {
-        let thousandths = |nano: i64| nano / 1_000_000;
         let (spent, limit) = (thousandths(told.spent.nano), thousandths(told.budget.limit.nano));
         let account = &self.known.account;
         let text = format!("{spent} of {limit}, {account:?}");
@@ -243,7 +242,7 @@ impl<'a> World<'a> {
         if spent < self.told {
             return broken("no sum falls", text);
         }
-        if spent > account.highest {
+        if account.ever.iter().all(|limit| spent > *limit) {
             return broken("no budget, slice or cell is exceeded", text);
         }
         for (who, slice) in [Who::Ann, Who::Bob].into_iter().zip(&told.slices) {
@@ -371,7 +370,7 @@ fn holds_lock(calls: &[Call]) -> bool {
     held
 }
 
-/// The session of an analyst. Each draw is paid in full: the reference knows no cheaper ones.
+/// The session of an analyst.
 fn asking(engine: &Engine, who: Who) -> Result<Session, Error> {
-    Ok(Session::from(engine.analyst(name(who))?).with_refined_draws(false))
+    Ok(Session::from(engine.analyst(name(who))?))
 }
