@@ -13,4 +13,6 @@ pub(crate) struct Context<'a> {
     pub(crate) tables: &'a dyn Tables,
     /// True if sums and means of the time between two columns find their bounds.
     pub(crate) finds_spans: bool,
+    /// True if plain SQL chooses a bound on the rows of a unit where nothing bounds them.
+    pub(crate) chooses_rows: bool,
 }

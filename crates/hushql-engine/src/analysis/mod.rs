@@ -110,8 +110,10 @@ pub fn analyze(
     tables: &dyn Tables,
 ) -> Result<Analysis, NotAnalyzed> {
     let found = |bound: &Bound, finds_spans: bool| {
-        let once =
-            |bound: &Bound| analyze_once(Context { bound, catalog, lookups, tables, finds_spans });
+        let chooses_rows = true;
+        let once = |bound: &Bound| {
+            analyze_once(Context { bound, catalog, lookups, tables, finds_spans, chooses_rows })
+        };
         match once(bound) {
             Err(NotAnalyzed::NoRange(missing)) => with_bounds_found(bound, missing, catalog, &once),
             analyzed => analyzed,
@@ -136,7 +138,8 @@ pub(crate) fn analyze_as_written(
     lookups: &Lookups,
     tables: &dyn Tables,
 ) -> Result<Analysis, NotAnalyzed> {
-    analyze_once(Context { bound, catalog, lookups, tables, finds_spans: false })
+    let (finds_spans, chooses_rows) = (false, false);
+    analyze_once(Context { bound, catalog, lookups, tables, finds_spans, chooses_rows })
 }
 
 /// Analyzes a query as it is written.

@@ -39,12 +39,9 @@ use crate::analysis::expr::date_arithmetic::{is_column_of_seconds, is_difference
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::measure::block_values::{blocks_of, combine, one_of_each_block, or_by_blocks};
-use crate::analysis::measure::contribution_bounds::{limits, number};
 use crate::analysis::measure::grid::no_range;
 use crate::analysis::measure::joint::read_joint;
-use crate::analysis::measure::measure_frame::{
-    MeasureFrame, argument, check_unit_column, sum_raw, with_rows_of_owner,
-};
+use crate::analysis::measure::measure_frame::{MeasureFrame, argument, check_unit_column, sum_raw};
 use crate::analysis::measure::people_behind::{PeopleFloor, floors_of, with_counts};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
@@ -311,6 +308,7 @@ pub(crate) fn cut(
             one_group,
             tables: sources.tables,
             finds_spans: sources.finds_spans,
+            chooses_rows: sources.chooses_rows,
             catalog: sources.catalog,
         };
         let measures = calls.iter().enumerate().map(|(i, call)| {
@@ -565,20 +563,10 @@ fn numeric(
             read
         }
     };
-    let subject = &frame.flow.subject;
-    let (limits, release_kind, ladder) = if clause.parameters.rows_auto {
-        row_bound_ladder::ladder(subject, &clause, &read, frame.outer)?
-    } else {
-        let groups = frame.outer_of_unit();
-        let proposed = row_bound_ladder::proposed(&clause, aggregate, frame.outer);
-        // Under a floor of people, no release chooses a bound.
-        let has_floor = !floors_of(frame.flow, frame.catalog).is_empty();
-        let proposed = proposed.filter(|_| !are_unknown && !has_floor);
-        let parameters = with_rows_of_owner(&clause.parameters, call, &read.input, frame);
-        let limits = limits(subject, &parameters, &read, groups, false, text)
-            .map_err(|refusal| row_bound_ladder::proposing(refusal, proposed))?;
-        (limits, number(&read, &limits, text)?, None)
-    };
+    // Under a floor of people, no release chooses a bound.
+    let may_choose = !are_unknown && floors_of(frame.flow, frame.catalog).is_empty();
+    let (limits, release_kind, ladder) =
+        row_bound_ladder::contributions(call, aggregate, &mut clause, &read, frame, may_choose)?;
     Ok(Measure {
         clause,
         column: call.column.clone(),

@@ -26,6 +26,7 @@ use sqlparser::ast::{
 use crate::catalog::RESERVED;
 use crate::dialect::ast::{AggregateName, marked};
 use crate::dialect::clauses::call;
+use crate::dialect::fresh_name::written_name;
 
 /// Functions that take a part of a moment, and the parts.
 const PARTS: [(&str, &str); 13] = [
@@ -324,7 +325,7 @@ pub(crate) fn time_between_name() -> String {
 /// and a difference stands in a call of its own, until its type is known. So does a column that the
 /// query names as a difference (`is_named`).
 pub(super) fn number_times(function: &mut sql::Function, is_named: &dyn Fn(&Expr) -> bool) {
-    let takes_numbers = match AggregateName::parse(&function.name.to_string()) {
+    let takes_numbers = match AggregateName::parse(written_name(&function.name.to_string())) {
         Some(
             AggregateName::Sum
             | AggregateName::Avg

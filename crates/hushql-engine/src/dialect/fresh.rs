@@ -17,11 +17,9 @@ use sqlparser::tokenizer::Token;
 
 use super::ast::AggregateName;
 use super::clauses::word_at;
+use super::fresh_name::{fresh_name, without_fresh};
 use super::named_candidates::of_this_select;
 use super::spelling::respelled;
-use crate::catalog::RESERVED;
-
-const KIND: &str = "_fresh_";
 
 /// The words that may stand between a column and a parenthesis.
 const BEHIND_COLUMNS: [Keyword; 20] = [
@@ -67,16 +65,14 @@ pub(super) fn marked_fresh(mut expr: Expr) -> Option<Expr> {
     if function.over.is_some() || AggregateName::parse(&name).is_none() {
         return None;
     }
-    function.name = ObjectName::from(vec![Ident::new(format!("{RESERVED}{KIND}{name}"))]);
+    function.name = ObjectName::from(vec![Ident::new(fresh_name(&name))]);
     Some(expr)
 }
 
 /// Takes the mark off a call, which has its own name again. Returns whether there was a mark.
 pub(super) fn take_mark(function: &mut sql::Function) -> bool {
     let name = function.name.to_string();
-    let Some(own) = name.strip_prefix(RESERVED).and_then(|name| name.strip_prefix(KIND)) else {
-        return false;
-    };
+    let Some(own) = without_fresh(&name) else { return false };
     function.name = ObjectName::from(vec![Ident::new(own)]);
     true
 }
@@ -84,9 +80,7 @@ pub(super) fn take_mark(function: &mut sql::Function) -> bool {
 /// True if an expression has a marked call in its own SELECT. Subqueries are SELECTs of their own.
 pub(super) fn has_mark(expr: &Expr) -> bool {
     let found = of_this_select(&mut expr.clone(), |expr| match expr {
-        Expr::Function(function)
-            if function.name.to_string().starts_with(&format!("{RESERVED}{KIND}")) =>
-        {
+        Expr::Function(function) if without_fresh(&function.name.to_string()).is_some() => {
             ControlFlow::Break(())
         }
         _ => ControlFlow::Continue(()),

@@ -86,6 +86,9 @@ const RELEASED_AT: &str = ", released at ";
 /// Starts the text of a histogram.
 const BOUNDS_OF: &str = "bounds of ";
 
+/// Stands between what pays for a histogram and the price.
+const FOUND_AT: &str = ", found at ";
+
 /// Stands between a column and the statistic of two columns that reads it.
 const IN_STATISTIC: &str = " in ";
 
@@ -104,12 +107,19 @@ impl Finding {
     /// The text of the histogram of an argument. A statistic of two columns names the column.
     pub(crate) fn bounds_text(column: Option<&str>, of: &str, price: &str) -> String {
         let column = column.map_or_else(String::new, |column| format!("{column}{IN_STATISTIC}"));
-        format!("{BOUNDS_OF}{column}{of}, found at {price} by counts of buckets")
+        format!("{BOUNDS_OF}{column}{of}{FOUND_AT}{price} by counts of buckets")
     }
 
     /// The column whose bounds the histogram of a statistic of two columns finds.
     pub(crate) fn column_of_bounds(text: &str) -> Option<&str> {
         text.strip_prefix(BOUNDS_OF)?.split_once(IN_STATISTIC).map(|(column, _)| column)
+    }
+
+    /// The operand of the only release that pays for a histogram. `None` if several do.
+    pub(crate) fn paid_by(text: &str) -> Option<&str> {
+        let (of, _) = text.strip_prefix(BOUNDS_OF)?.split_once(FOUND_AT)?;
+        let of = of.split_once(IN_STATISTIC).map_or(of, |(_, of)| of);
+        (!of.contains(" and ")).then_some(of)
     }
 
     /// True if the release is in units of bounds that were found.

@@ -42,6 +42,7 @@ mod distinct_on;
 mod domain_query;
 pub(crate) mod error;
 mod fresh;
+mod fresh_name;
 mod grant_statements;
 mod groups;
 mod having_names;

@@ -28,6 +28,7 @@ use sqlparser::ast::{
 
 use super::calendar_calls::{calendar_call, either, number_times};
 use super::date_patterns::without_pattern;
+use super::fresh_name::written_name;
 use super::having_names::having_by_names;
 use super::named_differences::NamedDifferences;
 use super::pivot::without_pivots;
@@ -58,7 +59,7 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
         if let Expr::Function(function) = expr {
             respelled(function);
             number_times(function, &|x| differences.contains(x));
-            if function.name.to_string().eq_ignore_ascii_case("quantiles") {
+            if written_name(&function.name.to_string()).eq_ignore_ascii_case("quantiles") {
                 flattened(function);
             }
             let other = remainder(function).or_else(|| choice(function));

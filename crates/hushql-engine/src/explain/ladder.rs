@@ -15,7 +15,7 @@ use super::number_text::number;
 use crate::analysis::{Measure, PrivateAggregate, approximate};
 use crate::mechanism::ChosenBound;
 use crate::privacy::{Epsilon, Rational};
-use crate::release::exact_text::{bound_text, exact, most_beyond};
+use crate::release::exact_text::{bound_text, exact, most_beyond, why_chosen};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
 use crate::release::own_bound::with_own_bound;
 use crate::release::predicted_accuracy::accuracies_under_bounds;
@@ -78,8 +78,12 @@ pub(super) fn bounds_text(measure: &Measure) -> String {
         true => "τ rows in all groups together",
         false => "τ in all groups together, of what it adds to each, without signs",
     };
+    let why = match why_chosen(measure) {
+        "" => " (rows=auto)",
+        why => why,
+    };
     format!(
-        "per unit {of}, and τ is chosen (rows=auto); enforced on top of its rows, by a keyed hash, before anything is added up"
+        "per unit {of}, and τ is chosen{why}; enforced on top of its rows, by a keyed hash, before anything is added up"
     )
 }
 

@@ -55,6 +55,9 @@ fn calibrated(
             not_mechanized(
                 text,
                 match &measure.release_kind {
+                    ReleaseKind::Number(_) if measure.ladder.is_some() => {
+                        "LAPLACE(eps=1, rows=auto)"
+                    }
                     ReleaseKind::Number(_) => "LAPLACE(eps=1)",
                     ReleaseKind::Choice(_) => "EXPONENTIAL(eps=1)",
                 },

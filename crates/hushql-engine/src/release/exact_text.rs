@@ -3,6 +3,7 @@
 use num_traits::{One, ToPrimitive};
 
 use crate::analysis::{Choice, Measure, PrivateAggregate};
+use crate::dialect::MechanismName;
 use crate::mechanism::ChosenBound;
 use crate::privacy::{Rational, decimal_text};
 use crate::release::mechanism::{Mechanism, Mechanized};
@@ -61,7 +62,24 @@ pub(crate) fn bound_note(measure: &Measure, one: &Mechanized, rung: usize) -> Op
             )
         }
     };
-    Some(format!("{text}: {bounded} at most: this is the bound chosen, {cut}"))
+    let why = why_chosen(measure);
+    Some(format!("{text}: {bounded} at most: this is the bound chosen{why}, {cut}"))
+}
+
+/// Why a bound is chosen, where plain SQL did not ask for it.
+pub(crate) fn why_chosen(measure: &Measure) -> &'static str {
+    match measure.clause.mechanism {
+        MechanismName::Default => " by rows=auto, since nothing bounds the rows of a unit",
+        MechanismName::Auto
+        | MechanismName::Laplace
+        | MechanismName::Gaussian
+        | MechanismName::Exponential
+        | MechanismName::GeneralizedExponential
+        | MechanismName::PermuteAndFlip
+        | MechanismName::NoisyMax
+        | MechanismName::SampleAndAggregate
+        | MechanismName::RandomizedResponse => "",
+    }
 }
 
 /// The most that the units beyond a bound lose, compared with the declared bound.

@@ -66,6 +66,8 @@ pub(super) fn number(
     let no_delta = |why: &str| Err(unused("delta", name, why));
     if let Some(ladder) = &measure.ladder {
         return match delta {
+            // A default δ serves releases that need one.
+            Some(_) if name == MechanismName::Default => chosen_bound(measure, ladder, cost),
             None => chosen_bound(measure, ladder, cost),
             Some(_) => no_delta("Laplace noise over known keys needs no delta"),
         };

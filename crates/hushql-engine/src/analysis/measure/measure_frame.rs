@@ -198,6 +198,8 @@ pub(crate) struct MeasureFrame<'a> {
     pub(crate) tables: &'a dyn Tables,
     /// True if sums and means of the time between two columns find their bounds.
     pub(crate) finds_spans: bool,
+    /// True if plain SQL chooses a bound on the rows of a unit where nothing bounds them.
+    pub(crate) chooses_rows: bool,
     pub(crate) catalog: &'a Catalog,
 }
 

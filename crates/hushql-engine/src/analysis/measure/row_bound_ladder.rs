@@ -15,16 +15,75 @@ use std::cmp::Ordering;
 use datafusion::common::DFSchema;
 
 use crate::analysis::below::unit::UnitScope;
+use crate::analysis::call::Call;
+use crate::analysis::measure::contribution_bounds::{limits, number};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::ladder_rungs::{Ladder, MOST_ROWS};
+use crate::analysis::measure::measure_frame::{MeasureFrame, with_rows_of_owner};
 use crate::analysis::measure::sensitivity::{ContributionBounds, Sensitivity};
 use crate::analysis::measure::{Input, Measure, ReleaseKind, weight};
 use crate::dialect::{
-    AggregateCall, AggregateName, MechanismName, Operand, Parameters, ReleaseClause,
+    AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
 };
 use crate::privacy::Epsilon;
 use crate::refusal::{Reason, Refusal};
+
+/// The bounds of a number, its sensitivity, and the ladder of a bound that is chosen. They are
+/// those of the declaration and the release, or of `rows=auto`.
+///
+/// Plain SQL takes `rows=auto` by itself where nothing bounds the rows of a unit; the clause then
+/// says so. `may_choose` is false where no release chooses a bound.
+///
+/// # Guarantee
+/// As that of [`ladder`] and of [`limits`]. Whether a bound is chosen follows from the statement
+/// and the declarations.
+///
+/// # Errors
+/// The refusals of [`ladder`] where `rows=auto` is stated, and of [`limits`] otherwise.
+pub(crate) fn contributions(
+    call: &Call,
+    aggregate: &AggregateCall,
+    clause: &mut ReleaseClause,
+    read: &AggregateRead,
+    frame: &MeasureFrame<'_>,
+    may_choose: bool,
+) -> Result<(ContributionBounds, ReleaseKind, Option<Ladder>), Refusal> {
+    let subject = &frame.flow.subject;
+    if clause.parameters.rows_auto {
+        return ladder(subject, clause, read, frame.outer);
+    }
+    let text = clause.text.as_str();
+    let parameters = with_rows_of_owner(&clause.parameters, call, &read.input, frame);
+    let refused = match limits(subject, &parameters, read, frame.outer_of_unit(), false, text) {
+        Ok(limits) => {
+            let kind = number(read, &limits, text)?;
+            return Ok((limits, kind, None));
+        }
+        Err(refused) => refused,
+    };
+    if !may_choose {
+        return Err(refused);
+    }
+    let is_fixed = frame.catalog.declares_bounds(subject.unit_domain()).is_some();
+    if frame.chooses_rows && !is_fixed && is_plain(clause) && has_ladder(aggregate) {
+        let parameters = Parameters { rows_auto: true, ..clause.parameters.clone() };
+        let chosen = ReleaseClause { parameters, ..clause.clone() };
+        if let Ok(bounds) = ladder(subject, &chosen, read, frame.outer) {
+            *clause = chosen;
+            return Ok(bounds);
+        }
+    }
+    Err(proposing(refused, proposed(clause, aggregate, frame.outer)))
+}
+
+/// True if a release is an aggregate of plain SQL, which states nothing of its noise and bounds.
+fn is_plain(clause: &ReleaseClause) -> bool {
+    clause.mechanism == MechanismName::Default
+        && clause.grouping.is_none()
+        && clause.finding.is_none()
+        && clause.parameters == Parameters::default()
+}
 
 /// The bounds of a measure with `rows=auto` as far as they are known before one is chosen, its
 /// sensitivity under the last bound, and the ladder.
@@ -38,7 +97,7 @@ use crate::refusal::{Reason, Refusal};
 /// # Errors
 /// Refuses releases for which no bound can be chosen, see [`refused`], and ladders that are too
 /// large.
-pub(crate) fn ladder(
+fn ladder(
     subject: &UnitScope,
     clause: &ReleaseClause,
     read: &AggregateRead,
@@ -336,7 +395,8 @@ pub(crate) fn proposed(
     call: &AggregateCall,
     groups: usize,
 ) -> Option<String> {
-    if !has_ladder(call) || !Ladder::any_fits(groups) {
+    // What is in units of a bound that is found cannot be written, nor can its histogram.
+    if clause.finding.is_some() || !has_ladder(call) || !Ladder::any_fits(groups) {
         return None;
     }
     let name = match clause.mechanism {
@@ -360,7 +420,7 @@ pub(crate) fn proposed(
 }
 
 /// The refusal of a release without a bound. Its hint first names the release that chooses a bound.
-pub(crate) fn proposing(refusal: Refusal, proposed: Option<String>) -> Refusal {
+fn proposing(refusal: Refusal, proposed: Option<String>) -> Refusal {
     let Some(proposed) = proposed else { return refusal };
     let hint = format!("{proposed}, which chooses the bound; or {}", refusal.hint());
     Refusal::new(refusal.reason(), refusal.clause(), refusal.message(), hint)
@@ -369,14 +429,18 @@ pub(crate) fn proposing(refusal: Refusal, proposed: Option<String>) -> Refusal {
 /// The refusal of a release without a bound. Unless its hint names a release already, it first
 /// names the same one with a bound, which holds for rows and groups alike.
 pub(crate) fn with_a_bound(refusal: Refusal, clause: &ReleaseClause) -> Refusal {
+    if matches!(clause.finding, Some(Finding::Histogram { .. })) {
+        return of_payer(refusal, clause);
+    }
+    let clause = clause.as_written();
     let is_named = refusal.hint().contains(&clause.text);
     let by_options = clause.grouping.is_some();
     if refusal.reason() != Reason::NoContributionBound || is_named || by_options {
         return refusal;
     }
-    let mut bounded = clause.clone();
+    let mut bounded = clause.clone().into_owned();
     if bounded.mechanism == MechanismName::Default {
-        bounded.mechanism = match is_chosen(clause) {
+        bounded.mechanism = match is_chosen(&clause) {
             true => MechanismName::Exponential,
             false => MechanismName::Laplace,
         };
@@ -393,6 +457,18 @@ pub(crate) fn with_a_bound(refusal: Refusal, clause: &ReleaseClause) -> Refusal 
     };
     let hint = format!("{bounded}, where at most 10 rows of a unit count; or {}", refusal.hint());
     Refusal::new(refusal.reason(), refusal.clause(), refusal.message(), hint)
+}
+
+/// The refusal of a histogram without a bound. Nobody wrote the histogram, so its hint names the
+/// release that pays for it.
+fn of_payer(refusal: Refusal, histogram: &ReleaseClause) -> Refusal {
+    let Some(payer) = Finding::paid_by(&histogram.text) else { return refusal };
+    let parameters = Parameters { epsilon: "1".parse().ok(), ..Parameters::default() };
+    let (mechanism, text) = (MechanismName::Auto, payer.to_owned());
+    let payer = ReleaseClause { mechanism, parameters, text, ..histogram.clone() };
+    let bounded = with(&payer, "total=10");
+    let hint = format!("{bounded}, where at most 10 rows of a unit count; or {}", refusal.hint());
+    Refusal::new(refusal.reason(), payer.text, refusal.message(), hint)
 }
 
 /// Whether a release chooses a value.
