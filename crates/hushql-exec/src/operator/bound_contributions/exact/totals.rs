@@ -10,6 +10,7 @@
 //! bucket ─▶ rows by unit ─▶ groups, in the order in which they are served if that matters ─▶ k_j ─▶ totals
 //! ```
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use datafusion::common::Result;
@@ -101,7 +102,12 @@ impl Totals {
                 None => add_kept(sums, input, values, &bucket.units, names)?,
                 Some(ladder) => {
                     for (code, rows) in bucket.units.each() {
-                        let point = |key| names.point(code, key);
+                        // That of the unit itself serves all of its groups and bounds.
+                        let whole = LazyCell::new(|| names.point(code, None));
+                        let point = |key: Option<usize>| match key {
+                            None => whole.as_ref().copied().map_err(|_| failed()),
+                            Some(_) => names.point(code, key),
+                        };
                         add_rungs(sums, (input, ladder), (values, rows), rungs, point)?;
                     }
                 }
