@@ -1,9 +1,9 @@
 //! QUANTILES and CDF, lists that are released from private rows alone.
 //!
 //! In: `quantiles(x, f, …)`, to which the fractions in parentheses are respelled, and `cdf(x, n)`.
-//! Out: a placeholder with the type of a list of x, or of counts. Above a private table the analysis
-//! makes a release of it; of public rows and of answers it is refused there, because the engine has
-//! no such aggregate.
+//! Out: a placeholder with the type of a list of x, or of counts. Above a private table the
+//! analysis makes a release of it; of public rows and of answers it is refused there, because the
+//! engine has no such aggregate.
 
 use std::sync::Arc;
 

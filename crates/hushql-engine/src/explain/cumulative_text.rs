@@ -1,5 +1,5 @@
-//! The lines of an explanation about a CDF: its tree of counts, its noise, and its error beside that
-//! of a release for each bin.
+//! The lines of an explanation about a CDF: its tree of counts, its noise, and its error beside
+//! that of a release for each bin.
 //!
 //! In: the calibrated tree. Out: texts, which follow from the query and the declarations.
 //!
@@ -22,9 +22,9 @@ pub(super) fn cumulative_of(mechanized: &Mechanized) -> Option<&Cumulative> {
     if let Mechanism::Cumulative(own) = &mechanized.mechanism { Some(own) } else { None }
 }
 
-/// True for a CDF with Gaussian noise.
-pub(super) fn is_gaussian(mechanized: &Mechanized) -> bool {
-    cumulative_of(mechanized).is_some_and(|own| matches!(own.noise(), CountNoise::Gaussian(_)))
+/// True if the counts have Gaussian noise.
+pub(super) fn is_gaussian(own: &Cumulative) -> bool {
+    matches!(own.noise(), CountNoise::Gaussian(_))
 }
 
 /// The line about the tree.

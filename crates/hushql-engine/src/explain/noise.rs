@@ -24,8 +24,10 @@ use crate::visible::rounded;
 pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
     let ReleaseKind::Number(sensitivity) = &measure.release_kind else { return String::new() };
     match &mechanized.mechanism {
-        _ if cumulative_text::is_gaussian(mechanized) => euclidean_text(measure, sensitivity),
         Mechanism::Gaussian(_) => euclidean_text(measure, sensitivity),
+        Mechanism::Cumulative(own) if cumulative_text::is_gaussian(own) => {
+            euclidean_text(measure, sensitivity)
+        }
         Mechanism::ChosenBound(_) => ladder::norm_text(measure),
         Mechanism::Exact => "Δ₁ = 0".to_owned(),
         Mechanism::Cumulative(_)

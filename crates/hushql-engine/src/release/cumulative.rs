@@ -1,7 +1,8 @@
 //! Cumulative distributions: the mechanism of a CDF, and how accurate its numbers are.
 //!
-//! In: a calibrated tree of counts. Out: the mechanism of a release, and the ± of its numbers. Both
-//! follow from public sizes: the number of bins, the sensitivity, the cost and the law of the noise.
+//! In: a calibrated tree of counts. Out: the mechanism of a release, and the ± of its numbers.
+//! Both follow from public sizes: the number of bins, the sensitivity, the cost and the law of the
+//! noise.
 
 use num_traits::ToPrimitive;
 

@@ -17,6 +17,6 @@ mod whole;
 
 pub use deviation::{Deviation, Law};
 pub use running::{CountTree, rising};
-pub use tail::{is_within, tail};
+pub use tail::{GridNoise, is_within, tail, tail_of};
 pub use tree::Tree;
 pub use whole::WholeNumbers;

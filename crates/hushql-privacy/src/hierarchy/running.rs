@@ -11,9 +11,10 @@
 //! ```
 //!
 //! Upward along the path of a bin, p is the estimate of the count from the start of the run to the
-//! bin, and z that of a whole run, both from counts inside of the run. V is the sum of the variances
-//! s of the parts of a run, and c the covariance of p with the sum Z of their estimates. The run's
-//! own count y, whose noise has the variance 1, then corrects both by their regression on y − Z:
+//! bin, and z that of a whole run, both from counts inside of the run. V is the sum of the
+//! variances s of the parts of a run, and c the covariance of p with the sum Z of their estimates.
+//! The run's own count y, whose noise has the variance 1, then corrects both by their regression on
+//! y − Z:
 //!
 //! ```text
 //! run    z = Z + V/(V + 1)·(y − Z)                    s = V/(V + 1)

@@ -20,7 +20,7 @@
 use num_traits::{ToPrimitive, Zero};
 
 use super::{Gaussian, Laplace, MechanismError};
-use crate::hierarchy::{CountTree, Deviation, Law, is_within, rising, tail};
+use crate::hierarchy::{CountTree, Deviation, GridNoise, Law, is_within, rising, tail_of};
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 use crate::sampler::QueryRng;
 
@@ -63,6 +63,17 @@ impl CountNoise {
         match self {
             Self::Laplace(noise) => noise.error_at(beta),
             Self::Gaussian(noise) => noise.error_at(beta),
+        }
+    }
+
+    /// The noise on the whole numbers; `None` if it is so small that it is hardly ever drawn.
+    fn on_grid(&self) -> Option<GridNoise> {
+        match self.law() {
+            Law::Laplace(scale) if scale > 0.0 => {
+                Some(GridNoise::Laplace(0.5 / (0.5 / scale).sinh().powi(2)))
+            }
+            Law::Gaussian(sigma) if sigma >= 0.5 => Some(GridNoise::Gaussian(sigma * sigma)),
+            Law::Laplace(_) | Law::Gaussian(_) => None,
         }
     }
 
@@ -179,9 +190,9 @@ impl Cumulative {
     ///
     /// # Guarantee
     /// The best estimate of each bin, rounded, is off by more with probability at most β. For the
-    /// [`MOST_LAWS`] bins with the largest variance, the law of their Laplace noises gives it, see
-    /// [`tail`] and [`is_within`]; for Gaussian noise and for the other bins, their variance does,
-    /// see [`Deviation::within`]. Putting the numbers in order makes neither the largest error of
+    /// [`MOST_LAWS`] bins with the largest variance, the law of their noises gives it, see
+    /// [`tail_of`] and [`is_within`]; for the other bins, and for Gaussian noise of σ < 1/2, their
+    /// variance does, see [`Deviation::within`]. Putting the numbers in order makes neither the largest error of
     /// all bins nor the sum of the squared errors larger, see [`rising`].
     pub fn error_at(&self, beta: &Rational) -> u128 {
         let beta = beta.to_f64().unwrap_or(0.0);
@@ -193,10 +204,7 @@ impl Cumulative {
             let norm = order.get(from).map(|(_, variance)| variance.sqrt());
             norm.map(|norm| Deviation::of_sum(norm, self.noise.law(), numbers).within(beta))
         };
-        let by_laws = match self.noise.law() {
-            Law::Laplace(scale) => self.of_laws(&order, scale, beta),
-            Law::Gaussian(_) => None,
-        };
+        let by_laws = self.noise.on_grid().and_then(|noise| self.of_laws(&order, noise, beta));
         let all = by_laws.map(|known| known.max(bound(MOST_LAWS).unwrap_or(0.0)));
         let error = all.or_else(|| bound(0)).unwrap_or(0.0);
         // The exact number is whole, and so is the released one.
@@ -205,15 +213,14 @@ impl Cumulative {
 
     /// A distance that none of the bins with the largest variances exceeds with a probability of
     /// more than β; `None` if their laws are not computed.
-    fn of_laws(&self, order: &[(usize, f64)], scale: f64, beta: f64) -> Option<f64> {
-        let on_grid = if scale > 0.0 { 0.5 / (0.5 / scale).sinh().powi(2) } else { 0.0 };
+    fn of_laws(&self, order: &[(usize, f64)], noise: GridNoise, beta: f64) -> Option<f64> {
         let weights = |bin: usize| self.tree.weights(bin).concat();
         let ((worst, _), rest) = order.get(..MOST_LAWS.min(order.len()))?.split_first()?;
-        let exact = |bin: usize| tail(&weights(bin), on_grid, beta);
+        let exact = |bin: usize| tail_of(&weights(bin), noise, beta);
         // So much more is enough for what is as good as known.
         let mut known = exact(*worst)? * 1.03;
         for (bin, _) in rest {
-            if !is_within(&weights(*bin), on_grid, known, beta) {
+            if !is_within(&weights(*bin), noise, known, beta) {
                 known = known.max(exact(*bin)?);
             }
         }

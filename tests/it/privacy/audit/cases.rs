@@ -60,8 +60,8 @@ pub fn numbers(mechanism: &str, eps: &str) -> Vec<Case> {
         case("SUM(n * x)", "", vec![], Shown::Numbers).variant(),
         case("AVG(n)", "", ends(), Shown::Mean(0.0, 9.0)),
         case("AVG(x)", "", ends(), Shown::Mean(-5.0, 2.5)).variant(),
-        // The person is in the first of three bins, and the others have so many rows that the numbers
-        // rise by themselves.
+        // The person is in the first of three bins, and the others have so many rows that the
+        // numbers rise by themselves.
         case("CDF(x, 3)", "", spread(), Shown::Numbers),
         case("COUNT(DISTINCT id)", "", vec![], Shown::Numbers),
         case("COUNT(DISTINCT n)", "", crowd(2, low), Shown::Numbers),

@@ -1,8 +1,8 @@
 //! CDF: the rows up to the end of each of n equal bins of a column's range.
 //!
-//! In: the aggregate's column, its range, and n. Out: a measure in which every row has the number of
-//! its bin. The bins are counted as COUNT(x) counts groups: a row is in one of them. What the noise
-//! is added to is decided later, see [`Cumulative`](crate::mechanism::Cumulative).
+//! In: the aggregate's column, its range, and n. Out: a measure in which every row has the number
+//! of its bin. The bins are counted as COUNT(x) counts groups: a row is in one of them. What the
+//! noise is added to is decided later, see [`Cumulative`](crate::mechanism::Cumulative).
 //!
 //! ```text
 //! CDF(age, 10), age in 0..100      up to 10, up to 20, …, up to 100; 10 itself is in the first bin
@@ -10,6 +10,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::ExprSchemable;
+use num_traits::ToPrimitive;
 
 use super::by_rank::{among, place_column};
 use crate::analysis::call::Call;
@@ -28,7 +29,7 @@ use crate::dialect::{AggregateCall, Literal};
 use crate::functions::{AxisPlace, is_countable, place};
 use crate::grid::GridRange;
 use crate::mechanism::MOST_BINS;
-use crate::privacy::Rational;
+use crate::privacy::{Rational, parse_decimal};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 
@@ -37,8 +38,8 @@ use crate::sql_type::sql_type;
 /// # Guarantee
 /// A row has one bin, which follows from its own value alone; a row whose value is NULL or NaN, and
 /// one that its FILTER leaves out, has none and uses up no bound. So the counts of the bins of all
-/// groups change as those of COUNT(x) do: k rows of a unit in one group change the bins of the group
-/// by k at most in L1, and in L2 too.
+/// groups change as those of COUNT(x) do: k rows of a unit in one group change the bins of the
+/// group by k at most in L1, and in L2 too.
 ///
 /// # Errors
 /// Refuses numbers of bins other than 1 to [`MOST_BINS`], columns that have no range or no order,
@@ -58,7 +59,7 @@ pub(crate) fn cdf(
             Reason::TooManyKeys,
             text,
             format!("{bins} bins in each of {} groups are {numbers} numbers, and a release has at most {MOST_KEYS}", frame.outer),
-            format!("fewer bins: CDF({}, {})", argument_of(text), (MOST_KEYS / frame.outer.max(1)).clamp(1, 100)),
+            format!("CDF({}, {})", argument_of(text), (MOST_KEYS / frame.outer.max(1)).clamp(1, 100)),
         )
         .into());
     }
@@ -129,7 +130,7 @@ fn refuse_others(call: &Call, aggregate: &AggregateCall, are_unknown: bool) -> R
             Reason::Parameter,
             text,
             "the cost of a CDF has to be stated",
-            "eps=1, or rho=0.1; EXPLAIN shows the error of each cost",
+            &format!("LAPLACE(eps=1) {text}"),
         );
     }
     Ok(())
@@ -138,7 +139,9 @@ fn refuse_others(call: &Call, aggregate: &AggregateCall, are_unknown: bool) -> R
 /// The number of bins that stands in the call.
 fn number_of_bins(aggregate: &AggregateCall, text: &str) -> Result<usize, Refusal> {
     let bins = match aggregate.fractions.first() {
-        Some(Literal::Number(number)) => number.parse::<usize>().ok(),
+        Some(Literal::Number(number)) => parse_decimal(number)
+            .filter(Rational::is_integer)
+            .and_then(|bins| bins.to_integer().to_usize()),
         Some(Literal::Text(_) | Literal::Boolean(_) | Literal::Null) | None => None,
     };
     bins.filter(|bins| (1..=MOST_BINS).contains(bins)).ok_or_else(|| {
