@@ -8,7 +8,7 @@ use arrow::array::{
     StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::Int64Type;
-use hushql::{Engine, Session};
+use hushql::{Analyst, Engine};
 
 use crate::privacy::sensitivity::Dice;
 
@@ -46,7 +46,7 @@ fn people(dice: &mut Dice) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, of)| (name, of, true))).unwrap()
 }
 
-async fn engine(rows: RecordBatch) -> Session {
+async fn engine(rows: RecordBatch) -> Analyst {
     let engine = Engine::in_memory().unwrap();
     engine.register_batch("people", rows).unwrap();
     for declared in [
@@ -57,7 +57,7 @@ async fn engine(rows: RecordBatch) -> Session {
         "ALTER TABLE people ALTER COLUMN m SET PRIVACY DOMAIN BETWEEN (0.10, 4.90)",
         "ALTER TABLE people ALTER COLUMN d SET PRIVACY DOMAIN BETWEEN ('2024-01-01', '2024-03-01')",
         "ALTER TABLE people ALTER COLUMN ts SET PRIVACY DOMAIN BETWEEN ('2024-01-01 00:00:00', '2024-01-01 01:30:00')",
-        "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=900000000, delta=0.1)",
+        "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1000000, delta=0.1)",
     ] {
         engine.owner().execute(declared).await.unwrap_or_else(|e| panic!("{declared}: {e}"));
     }
@@ -65,7 +65,7 @@ async fn engine(rows: RecordBatch) -> Session {
 }
 
 /// The lists of an answer whose last column is a CDF.
-async fn lists(session: &Session, sql: &str) -> Vec<Vec<i64>> {
+async fn lists(session: &Analyst, sql: &str) -> Vec<Vec<i64>> {
     let answer = session.query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     let mut all = Vec::new();
     for batch in answer.batches() {
@@ -78,7 +78,7 @@ async fn lists(session: &Session, sql: &str) -> Vec<Vec<i64>> {
 }
 
 /// The numbers of an answer of one row.
-async fn counts(session: &Session, sql: &str) -> Vec<i64> {
+async fn counts(session: &Analyst, sql: &str) -> Vec<i64> {
     let answer = session.query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     let batch = answer.batches()[0].clone();
     batch.columns().iter().map(|c| c.as_primitive::<Int64Type>().value(0)).collect()
@@ -127,7 +127,7 @@ async fn numbers_without_noise_are_plain_counts() {
             let filter = dice.pick(&["", " FILTER (WHERE n > 4)"]);
             let condition = dice.pick(&["", " WHERE x < 2"]);
             let own = format!(
-                "SELECT LAPLACE(eps=100000) CDF({of}, {n}){filter} AS c FROM people{condition}"
+                "SELECT LAPLACE(eps=100) CDF({of}, {n}){filter} AS c FROM people{condition}"
             );
             let [list] = lists(&session, &own).await.try_into().unwrap();
             let plain = |i: usize| {
@@ -135,7 +135,7 @@ async fn numbers_without_noise_are_plain_counts() {
                 if !filter.is_empty() {
                     all += " AND n > 4";
                 }
-                format!("LAPLACE(eps=100000) COUNT(*) FILTER (WHERE {all}) AS c{i}")
+                format!("LAPLACE(eps=100) COUNT(*) FILTER (WHERE {all}) AS c{i}")
             };
             let plain: Vec<String> = (1..=n).map(plain).collect();
             let plain = format!("SELECT {} FROM people{condition}", plain.join(", "));
@@ -144,13 +144,12 @@ async fn numbers_without_noise_are_plain_counts() {
         }
     }
     assert!(seen > 50, "{seen}");
-    let own = "SELECT g, LAPLACE(eps=100000) CDF(n, 11) AS c FROM people GROUP BY g ORDER BY g";
+    let own = "SELECT g, LAPLACE(eps=100) CDF(n, 11) AS c FROM people GROUP BY g ORDER BY g";
     let groups = lists(&session, own).await;
     assert_eq!(groups.len(), 3);
     for (group, list) in ["x", "y", "z"].into_iter().zip(groups) {
-        let plain = |i: usize| {
-            format!("LAPLACE(eps=100000) COUNT(*) FILTER (WHERE n <= {}) AS c{i}", i + 1)
-        };
+        let plain =
+            |i: usize| format!("LAPLACE(eps=100) COUNT(*) FILTER (WHERE n <= {}) AS c{i}", i + 1);
         let plain: Vec<String> = (1..=11).map(plain).collect();
         let plain = format!("SELECT {} FROM people WHERE g = '{group}'", plain.join(", "));
         assert_eq!(list, counts(&session, &plain).await, "{group}");

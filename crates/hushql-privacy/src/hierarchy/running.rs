@@ -36,7 +36,7 @@ pub struct CountTree {
 }
 
 /// What a level contributes to the running total of one bin.
-struct Step {
+struct PathStep {
     /// The parts of the run before the own one.
     before: std::ops::Range<usize>,
     /// All parts of the run.
@@ -141,7 +141,7 @@ impl CountTree {
     }
 
     /// The way of a bin up the tree, its highest run, and the variance of its running total.
-    fn path(&self, of: &TreeVariances, bin: usize) -> (Vec<Step>, usize, f64) {
+    fn path(&self, of: &TreeVariances, bin: usize) -> (Vec<PathStep>, usize, f64) {
         let sum = |level: usize, parts: std::ops::Range<usize>| -> f64 {
             of.own.get(level).and_then(|own| own.get(parts)).map_or(0.0, |own| own.iter().sum())
         };
@@ -157,7 +157,7 @@ impl CountTree {
             let gain = shared / all;
             variance = whole - shared * gain;
             covariance = gain;
-            steps.push(Step { before: start..at, parts, run, gain });
+            steps.push(PathStep { before: start..at, parts, run, gain });
             at = run;
         }
         let top = of.own.len().saturating_sub(1);

@@ -192,8 +192,8 @@ impl Cumulative {
     /// The best estimate of each bin, rounded, is off by more with probability at most β. For the
     /// [`MOST_LAWS`] bins with the largest variance, the law of their noises gives it, see
     /// [`tail_of`] and [`is_within`]; for the other bins, and for Gaussian noise of σ < 1/2, their
-    /// variance does, see [`Deviation::within`]. Putting the numbers in order makes neither the largest error of
-    /// all bins nor the sum of the squared errors larger, see [`rising`].
+    /// variance does, see [`Deviation::within`]. Putting the numbers in order makes neither the
+    /// largest error of all bins nor the sum of the squared errors larger, see [`rising`].
     pub fn error_at(&self, beta: &Rational) -> u128 {
         let beta = beta.to_f64().unwrap_or(0.0);
         let variances = self.tree.running_variances();
