@@ -93,7 +93,6 @@ fn running_totals_are_least_squares() {
 
 /// Counts without noise are added up exactly, and every row is in one count of each level.
 #[test]
-#[expect(clippy::float_cmp, reason = "whole numbers are exact")]
 fn exact_counts_stay_exact() {
     for tree in some_trees() {
         let bins: Vec<i128> = (0..tree.bins()).map(|bin| (bin * bin % 7) as i128).collect();
