@@ -268,6 +268,7 @@ async fn every_kind_is_replayed() {
         "SELECT EXPONENTIAL(eps=1) MEDIAN(age) AS m FROM people",
         "SELECT city, EXPONENTIAL(eps=1) QUANTILE(age, 0.9) AS m FROM people GROUP BY city",
         "SELECT city, EXPONENTIAL(eps=1) QUANTILES(age, (0.25, 0.9)) AS m FROM people GROUP BY city",
+        "SELECT city, LAPLACE(eps=1) CDF(age, 20) AS m FROM people GROUP BY city",
         "SELECT EXPONENTIAL(eps=1) MIN(age) AS lo, EXPONENTIAL(eps=1) MAX(age) AS hi FROM people",
         "SELECT id, RANDOMIZED_RESPONSE(eps=1) city FROM people GROUP BY id KEYS (1, 2, 3)",
         "SELECT age, LAPLACE(eps=9, delta=1e-4) COUNT(*) AS n FROM (SELECT age / 20 AS age FROM people) q GROUP BY age",

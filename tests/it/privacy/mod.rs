@@ -4,6 +4,7 @@ pub(crate) mod attacks;
 pub(crate) mod audit;
 pub(crate) mod choices;
 pub(crate) mod coverage;
+pub(crate) mod cumulative;
 pub(crate) mod delta_versions;
 pub(crate) mod double_ids;
 pub(crate) mod draws;

@@ -23,6 +23,7 @@ use super::measure::choice::CandidateSource;
 use super::measure::unknown_partitions::UnknownPartitions;
 use super::measure::{InputShape, Measure, ReleaseKind, same_rows};
 use super::selection::by_group::named;
+use super::selection::cdf::cdf;
 use super::selection::of_keys;
 use super::selection::quantile::quantile;
 use super::selection::randomized_response::{check_roster, responds, response};
@@ -487,6 +488,7 @@ fn measured(
             | AggregateName::Median
             | AggregateName::Quantile
             | AggregateName::Quantiles => quantile(call, aggregate, frame),
+            AggregateName::Cdf => cdf(call, aggregate, frame, keys.are_unknown()),
             AggregateName::Count
             | AggregateName::Sum
             | AggregateName::Avg
@@ -549,6 +551,7 @@ fn numeric(
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Unsupported(_) => {

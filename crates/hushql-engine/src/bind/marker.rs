@@ -29,6 +29,8 @@ enum ReleaseColumn {
     /// A list of such values.
     ChosenList,
     Count,
+    /// A list of counts.
+    Counts,
     Sum,
     Average,
     Spread,
@@ -63,6 +65,7 @@ impl Marker {
                 | AggregateName::Median
                 | AggregateName::Quantile => ReleaseColumn::Chosen,
                 AggregateName::Quantiles => ReleaseColumn::ChosenList,
+                AggregateName::Cdf => ReleaseColumn::Counts,
                 AggregateName::Revenue | AggregateName::Unsupported(_) => {
                     ReleaseColumn::Unsupported
                 }
@@ -100,6 +103,7 @@ pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
         ReleaseColumn::Chosen
         | ReleaseColumn::ChosenList
         | ReleaseColumn::Count
+        | ReleaseColumn::Counts
         | ReleaseColumn::Sum
         | ReleaseColumn::Unsupported => false,
     })
@@ -137,6 +141,7 @@ impl AggregateUDFImpl for Marker {
             ReleaseColumn::ChosenList => Ok(list_of(first)),
             ReleaseColumn::Count if self.consistent == Some(false) => Ok(DataType::Float64),
             ReleaseColumn::Count => Ok(DataType::Int64),
+            ReleaseColumn::Counts => Ok(list_of(&DataType::Int64)),
             ReleaseColumn::Sum => Ok(match (sum()?, self.consistent) {
                 (own, None) | (own @ DataType::Int64, Some(true)) => own,
                 (_, Some(_)) => DataType::Float64,

@@ -57,8 +57,8 @@ use moment_quantiles::{of_numbers, with_moments};
 use one_type::with_one_type;
 use percentile_disc::DiscreteQuantile;
 pub(crate) use percentile_disc::PERCENTILE_DISC;
-pub(crate) use quantiles::QUANTILES;
-use quantiles::QuantileList;
+use quantiles::ListAggregate;
+pub(crate) use quantiles::{CDF, QUANTILES};
 use struct_fields::with_fields;
 use time_between::TimeBetween;
 pub use truth_texts::truth_of;
@@ -370,8 +370,10 @@ impl Functions {
         );
         let discrete = AggregateUDF::from(DiscreteQuantile::default());
         aggregates.insert(PERCENTILE_DISC.to_owned(), Arc::new(discrete));
-        let list = AggregateUDF::from(QuantileList::default());
-        aggregates.insert(QUANTILES.to_owned(), Arc::new(list));
+        for list in [ListAggregate::quantiles(), ListAggregate::cdf()] {
+            let list = AggregateUDF::from(list);
+            aggregates.insert(list.name().to_owned(), Arc::new(list));
+        }
         // Names of the dialect for these aggregates. They can be called with or without a
         // mechanism.
         if let Some(quantile) = aggregates.get("percentile_cont").cloned() {

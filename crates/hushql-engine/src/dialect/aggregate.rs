@@ -198,6 +198,13 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         // This counts rows as COUNT(*) does, so it is the same release.
         (parsed.star, arguments) = (true, vec![number("1")]);
     }
+    if function == AggregateName::Cdf {
+        let bins = arguments.pop().as_ref().and_then(literal_of);
+        let bins = bins.filter(|n| matches!(n, Literal::Number(_)));
+        parsed.fractions = vec![
+            bins.ok_or(format!("the number of bins of {written} must be a number, such as 100"))?,
+        ];
+    }
     if function == AggregateName::Quantile {
         let fraction = arguments.pop().as_ref().and_then(literal_of);
         let fraction = fraction.filter(|f| matches!(f, Literal::Number(_)));
@@ -253,7 +260,7 @@ fn read_arguments(
 fn check_arguments(written: &str, call: &AggregateCall, count: usize) -> Result<(), String> {
     let (least, most) = match call.function {
         AggregateName::Unsupported(_) => (1, usize::MAX),
-        AggregateName::Quantile | AggregateName::Joint(_) => (2, 2),
+        AggregateName::Quantile | AggregateName::Cdf | AggregateName::Joint(_) => (2, 2),
         AggregateName::Revenue => (2, 3),
         AggregateName::Count
         | AggregateName::Sum
@@ -275,6 +282,9 @@ fn check_arguments(written: &str, call: &AggregateCall, count: usize) -> Result<
             }
             AggregateName::Quantiles => {
                 format!("{written} takes a column and fractions: {written}(x, (0.25, 0.5, 0.75))")
+            }
+            AggregateName::Cdf => {
+                format!("{written} takes a column and a number of bins: {written}(x, 100)")
             }
             AggregateName::Joint(joint) if joint.is_regression() => {
                 format!("{written} takes two columns: {written}(y, x)")

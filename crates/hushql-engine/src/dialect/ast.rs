@@ -398,7 +398,7 @@ pub struct AggregateCall {
     pub star: bool,
     /// `COUNT(DISTINCT x)`.
     pub distinct: bool,
-    /// The q of `QUANTILE(x, q)`, or those of `QUANTILES(x, (q, …))`.
+    /// The q of `QUANTILE(x, q)`, those of `QUANTILES(x, (q, …))`, or the n of `CDF(x, n)`.
     pub fractions: Vec<Literal>,
     /// GoogleSQL's `contribution_bounds_per_group => (lo, hi)`.
     pub bounds_per_group: Option<(Literal, Literal)>,
@@ -444,6 +444,8 @@ pub enum AggregateName {
     Quantile,
     /// QUANTILES(x, (q, …)): a list.
     Quantiles,
+    /// CDF(x, n): the rows up to the end of each of n bins, as a list.
+    Cdf,
     /// REVENUE(x, price [, quantity]): the score of a price.
     Revenue,
     /// A variance or standard deviation.
@@ -456,7 +458,7 @@ pub enum AggregateName {
 
 impl AggregateName {
     /// The aggregates by their SQL names.
-    const NAMES: [(&'static str, Self); 33] = [
+    const NAMES: [(&'static str, Self); 34] = [
         ("count", Self::Count),
         ("count_if", Self::Count),
         ("countif", Self::Count),
@@ -468,6 +470,7 @@ impl AggregateName {
         ("median", Self::Median),
         ("quantile", Self::Quantile),
         ("quantiles", Self::Quantiles),
+        ("cdf", Self::Cdf),
         ("percentile_cont", Self::Quantile),
         ("percentile_disc", Self::Quantile),
         ("approx_percentile_cont", Self::Quantile),
@@ -514,6 +517,7 @@ impl fmt::Display for AggregateName {
             Self::Median => "MEDIAN",
             Self::Quantile => "QUANTILE",
             Self::Quantiles => "QUANTILES",
+            Self::Cdf => "CDF",
             Self::Revenue => "REVENUE",
             Self::Spread(spread) => return spread.fmt(f),
             Self::Joint(joint) => return joint.fmt(f),

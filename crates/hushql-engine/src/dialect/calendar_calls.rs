@@ -334,6 +334,7 @@ pub(super) fn number_times(function: &mut sql::Function, is_named: &dyn Fn(&Expr
             | AggregateName::Median
             | AggregateName::Quantile
             | AggregateName::Quantiles
+            | AggregateName::Cdf
             | AggregateName::Spread(_),
         ) => true,
         Some(

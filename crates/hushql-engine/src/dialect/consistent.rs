@@ -228,6 +228,7 @@ fn adds_up(operand: &Operand) -> bool {
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)

@@ -74,6 +74,7 @@ fn has_error(aggregate: &AggregateCall) -> bool {
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Revenue
         | AggregateName::Unsupported(_) => false,
     }

@@ -103,6 +103,7 @@ fn release_named(written: &str) -> Option<String> {
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Spread(_)
         | AggregateName::Joint(_) => Some(aggregate.to_string().to_lowercase()),
     });

@@ -245,6 +245,20 @@ fn exact(
             let own = sums.get(first..first + measure.width()).ok_or_else(failed)?;
             Ok(Exact::Vectors(own.to_vec()))
         }
+        // The bins of a CDF, with the groups in the place of keys.
+        (None, Gathered::Places(groups)) => {
+            let mut bins = vec![vec![0; groups.len()]; measure.bins().ok_or_else(failed)?];
+            for (group, own) in groups.iter().enumerate() {
+                for (place, rows) in own.points().iter() {
+                    let place = usize::try_from(*place).map_err(|_| failed())?;
+                    *bins
+                        .get_mut(place)
+                        .and_then(|bin| bin.get_mut(group))
+                        .ok_or_else(failed)? += *rows;
+                }
+            }
+            Ok(Exact::Vectors(bins))
+        }
         (Some(_), Gathered::Keys { values, sums }) => {
             let mut named = Vec::new();
             for (i, sum) in sums.iter().enumerate() {

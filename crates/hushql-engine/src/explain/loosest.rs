@@ -12,6 +12,7 @@ use crate::analysis::{
     CandidateSource, ContributionBounds, Input, LineScore, Measure, PrivateAggregate, ReleaseKind,
     Sharing, approximate, of_sums, stated_parameters,
 };
+use crate::mechanism::CountNoise;
 use crate::privacy::{Epsilon, Rational};
 use crate::release::exact_text::grid_text;
 use crate::release::mechanism::{Mechanism, Mechanized};
@@ -127,9 +128,13 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
     match &measure.release_kind {
         ReleaseKind::Number(now) => {
             let then = of_sums(to, measure.weight()?)?;
-            Some(match mechanized.mechanism {
+            Some(match &mechanized.mechanism {
                 Mechanism::Gaussian(_) => ratio(now.l2_squared, then.l2_squared).sqrt(),
+                Mechanism::Cumulative(own) if matches!(own.noise(), CountNoise::Gaussian(_)) => {
+                    ratio(now.l2_squared, then.l2_squared).sqrt()
+                }
                 Mechanism::Laplace(_)
+                | Mechanism::Cumulative(_)
                 | Mechanism::Exponential(_)
                 | Mechanism::Generalized(_)
                 | Mechanism::PermuteAndFlip(_)
@@ -203,7 +208,8 @@ fn wide(measure: &Measure) -> Option<Loosest> {
         // The range of a pair of columns is the range of its codes.
         | Input::Joint(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => false,
+        | Input::Places { .. }
+        | Input::Bins { .. } => false,
     };
     let width = Rational::from_integer((measure.hi - measure.lo).into()) * measure.grid_unit();
     let ReleaseKind::Number(_) = measure.release_kind else { return None };

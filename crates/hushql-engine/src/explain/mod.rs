@@ -28,6 +28,7 @@ use crate::release::{PartitionSelection, Release, loss_text, parameters_text};
 use crate::visible::{self, rounded};
 use bounds::bounds_lines;
 use budget_lines::{budget_json, budget_text, cost_json};
+use cumulative_text::{cumulative_of, tree_line};
 use floor_lines::{floor_lines, floors_json};
 use loosest::loosest;
 use mostly_noise_text::noise_below_text;
@@ -46,6 +47,7 @@ mod bounds;
 mod budget_lines;
 mod cell_lines;
 mod consistent_lines;
+mod cumulative_text;
 mod floor_lines;
 mod joint_text;
 mod ladder;
@@ -339,6 +341,7 @@ fn release_lines(
                 ));
             }
             lines.extend(ladder::ladder_lines(part, measure, mechanized));
+            lines.extend(tree_line(mechanized));
             lines.push(("noise", noise_text(measure, mechanized, share)));
             lines.extend(presence_line(measure));
             lines.extend(tighter_lines(part, measure, mechanized));
@@ -420,9 +423,10 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
     }
     match mechanized.accuracy {
         _ if measure.is_exact() => "none: it is the number itself".to_owned(),
-        Predicted::Within(t) => {
-            format!("with 95 %: within {} of the bounded aggregate", rounded(t))
-        }
+        Predicted::Within(t) => match cumulative_of(mechanized) {
+            Some(own) => cumulative_text::error_text(own, t),
+            None => format!("with 95 %: within {} of the bounded aggregate", rounded(t)),
+        },
         Predicted::WithinOverCount(t) => format!(
             "with 95 %: within {}/n of the bounded mean, n the {}number of {}",
             rounded(t),
@@ -553,6 +557,9 @@ fn release_json(
                 Some(delta) => set("delta", json!(approximate(delta))),
                 None => set("rho", number(&exact(mechanized.loss.rho()))),
             }
+        }
+        Mechanism::Cumulative(own) => {
+            cumulative_text::fields(own).into_iter().for_each(|(name, value)| set(name, value));
         }
         Mechanism::Exponential(_)
         | Mechanism::Generalized(_)

@@ -8,6 +8,7 @@
 //! asked        within 100 with 95 % confidence: eps=0.029807177 is the least cost
 //! ```
 
+use super::cumulative_text;
 use super::ladder;
 use super::number_text::{at_most, equal_to};
 use crate::analysis::{Measure, ReleaseKind, Sensitivity, approximate};
@@ -23,14 +24,14 @@ use crate::visible::rounded;
 pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
     let ReleaseKind::Number(sensitivity) = &measure.release_kind else { return String::new() };
     match &mechanized.mechanism {
-        Mechanism::Gaussian(_) => {
-            let shown = rounded(euclidean(measure, sensitivity));
-            let trimmed = shown.trim_end_matches('0').trim_end_matches('.');
-            format!("Δ₂ = {}", if shown.contains('.') { trimmed } else { &shown })
+        Mechanism::Gaussian(_) => euclidean_text(measure, sensitivity),
+        Mechanism::Cumulative(own) if cumulative_text::is_gaussian(own) => {
+            euclidean_text(measure, sensitivity)
         }
         Mechanism::ChosenBound(_) => ladder::norm_text(measure),
         Mechanism::Exact => "Δ₁ = 0".to_owned(),
-        Mechanism::Laplace(_)
+        Mechanism::Cumulative(_)
+        | Mechanism::Laplace(_)
         | Mechanism::Exponential(_)
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
@@ -38,6 +39,12 @@ pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
     }
+}
+
+fn euclidean_text(measure: &Measure, sensitivity: &Sensitivity) -> String {
+    let shown = rounded(euclidean(measure, sensitivity));
+    let trimmed = shown.trim_end_matches('0').trim_end_matches('.');
+    format!("Δ₂ = {}", if shown.contains('.') { trimmed } else { &shown })
 }
 
 /// Δ₂ as a number to display.
@@ -71,6 +78,7 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
         }
         Mechanism::ChosenBound(chosen) => ladder::noise_text(measure, chosen),
         Mechanism::Exact => "none".to_owned(),
+        Mechanism::Cumulative(own) => cumulative_text::noise_text(own, share),
         Mechanism::Exponential(_)
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)

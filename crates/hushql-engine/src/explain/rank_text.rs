@@ -2,7 +2,7 @@
 
 use num_traits::ToPrimitive;
 
-use crate::analysis::{CandidateSource, Choice, LineScore, Measure};
+use crate::analysis::{CandidateSource, Choice, Input, LineScore, Measure};
 use crate::explain::number_text::exact_rate;
 use crate::mechanism::Fractions;
 use crate::mechanism::quantile::many::parts_of_a_tick;
@@ -79,4 +79,24 @@ pub(super) fn block_line(choice: &Choice, accuracy: Predicted) -> Option<(&'stat
         );
     }
     Some(("blocks", text))
+}
+
+/// The noun for what an aggregate counts. Empty if it does not count.
+pub(super) fn counted(input: &Input) -> &'static str {
+    match input {
+        Input::Rows
+        | Input::Values(_)
+        | Input::Places { weight: None, .. }
+        | Input::Bins { .. } => " rows",
+        Input::Units => " units",
+        Input::Distinct(_) => " values",
+        Input::Sum(_)
+        | Input::Moments(_)
+        | Input::Joint(_)
+        | Input::Mean(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => "",
+    }
 }

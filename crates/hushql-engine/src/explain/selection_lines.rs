@@ -13,7 +13,7 @@ use crate::analysis::{
 };
 use crate::dialect::{MechanismName, Operand, PriorClause};
 use crate::explain::number_text::{at_most, equal_to, exact_rate, number};
-use crate::explain::rank_text::{levels_text, list_draws, rank_text};
+use crate::explain::rank_text::{counted, levels_text, list_draws, rank_text};
 use crate::explain::threshold_lines::{in_unknown_groups, left_of_count_json};
 use crate::grid::Grid;
 use crate::mechanism::{NoisyKeys, ScoreNoise, UnknownRule};
@@ -89,6 +89,7 @@ fn kept_from(choice: &Choice, mechanized: &Mechanized) -> Option<f64> {
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::ChosenBound(_)
+        | Mechanism::Cumulative(_)
         | Mechanism::Exact => return None,
     };
     Some(in_steps * approximate(&choice.unit))
@@ -447,7 +448,10 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
             "discrete Laplace noise of scale {} on every score, the best come out, exact integer arithmetic",
             equal_to("Δ₁/ε", &at_most(&(m.scale() * &choice.unit)))
         ),
-        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) | Mechanism::Exact => String::new(),
+        Mechanism::Gaussian(_)
+        | Mechanism::ChosenBound(_)
+        | Mechanism::Cumulative(_)
+        | Mechanism::Exact => String::new(),
     }
 }
 
@@ -513,23 +517,6 @@ pub(super) fn winner_text(measure: &Measure, worst: f64, average: f64) -> String
     )
 }
 
-/// The noun for what an aggregate counts. Empty if it does not count.
-fn counted(input: &Input) -> &'static str {
-    match input {
-        Input::Rows | Input::Values(_) | Input::Places { weight: None, .. } => " rows",
-        Input::Units => " units",
-        Input::Distinct(_) => " values",
-        Input::Sum(_)
-        | Input::Moments(_)
-        | Input::Joint(_)
-        | Input::Mean(_)
-        | Input::SumPerUnit(_)
-        | Input::MeanPerUnit(_)
-        | Input::Terms { .. }
-        | Input::Places { .. } => "",
-    }
-}
-
 pub(super) fn choice_json(
     measure: &Measure,
     choice: &Choice,
@@ -587,7 +574,10 @@ pub(super) fn choice_json(
         }
         // The scale of the noise stands in the same field for all mechanisms.
         Mechanism::Laplace(_) => fields.push(("l1", number(&l1_text(choice)))),
-        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) | Mechanism::Exact => {}
+        Mechanism::Gaussian(_)
+        | Mechanism::ChosenBound(_)
+        | Mechanism::Cumulative(_)
+        | Mechanism::Exact => {}
     }
     fields.extend(mechanized.instead.map(|instead| match instead {
         Instead::NoisyScores(least) => ("auto_within", json!(least)),

@@ -146,6 +146,7 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
             | Mechanism::NoisyKeys(_)
+            | Mechanism::Cumulative(_)
             | Mechanism::ChosenBound(_)
             | Mechanism::Exact,
         )

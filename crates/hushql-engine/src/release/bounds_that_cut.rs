@@ -28,7 +28,8 @@ pub(crate) fn is_of_values(measure: &Measure) -> bool {
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => false,
+        | Input::Places { .. }
+        | Input::Bins { .. } => false,
     }
 }
 

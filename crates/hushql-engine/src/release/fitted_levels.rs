@@ -91,6 +91,7 @@ fn fit(analysis: &Analysis, hierarchy: &Hierarchy, mechanized: &[Vec<Mechanized>
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
             | Mechanism::NoisyKeys(_)
+            | Mechanism::Cumulative(_)
             | Mechanism::ChosenBound(_)
             | Mechanism::Exact => return None,
         };

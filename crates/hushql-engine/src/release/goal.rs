@@ -341,6 +341,7 @@ impl Search<'_> {
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::NoisyKeys(_)
+                | Mechanism::Cumulative(_)
                 | Mechanism::ChosenBound(_)
                 | Mechanism::Exact,
             ) => false,

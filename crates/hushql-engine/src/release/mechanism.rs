@@ -2,8 +2,8 @@
 
 use crate::dialect::MechanismName;
 use crate::mechanism::{
-    ChosenBound, Exponential, Gaussian, Generalized, Laplace, MechanismError, NoisyKeys, NoisyMax,
-    PermuteAndFlip, ScoreNoise, Unknown, UnknownRule,
+    ChosenBound, CountNoise, Cumulative, Exponential, Gaussian, Generalized, Laplace,
+    MechanismError, NoisyKeys, NoisyMax, PermuteAndFlip, ScoreNoise, Unknown, UnknownRule,
 };
 use crate::privacy::Loss;
 use crate::refusal::{Reason, Refusal};
@@ -78,6 +78,8 @@ pub enum Mechanism {
     NoisyKeys(NoisyKeys),
     /// Discrete Laplace noise under a bound that is chosen first.
     ChosenBound(ChosenBound),
+    /// Noise on the counts of a tree of bins, from which all running totals are estimated.
+    Cumulative(Cumulative),
     /// The number itself: public columns of people whose presence is public decide it.
     Exact,
 }
@@ -88,6 +90,10 @@ impl Mechanism {
         match self {
             Self::Laplace(_) | Self::ChosenBound(_) => MechanismName::Laplace,
             Self::Exact => MechanismName::Default,
+            Self::Cumulative(own) => match own.noise() {
+                CountNoise::Laplace(_) => MechanismName::Laplace,
+                CountNoise::Gaussian(_) => MechanismName::Gaussian,
+            },
             Self::Gaussian(_) => MechanismName::Gaussian,
             Self::Exponential(_) => MechanismName::Exponential,
             Self::Generalized(_) => MechanismName::GeneralizedExponential,

@@ -35,6 +35,7 @@ pub(crate) mod bounds_that_cut;
 pub(crate) mod calibrate;
 mod complete;
 mod cost;
+pub(crate) mod cumulative;
 pub(crate) mod draw_set;
 pub(crate) mod exact_text;
 pub(crate) mod fitted_levels;

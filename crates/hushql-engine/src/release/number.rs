@@ -11,9 +11,10 @@
 use num_bigint::BigInt;
 
 use super::cost::{Accounts, StatedCost};
+use super::cumulative::mechanism_of;
 use crate::analysis::{Ladder, Measure, PrivateAggregate, ReleaseKind, Sensitivity, approximate};
 use crate::dialect::MechanismName;
-use crate::mechanism::{ChosenBound, Gaussian, Laplace, MechanismError};
+use crate::mechanism::{ChosenBound, Cumulative, Gaussian, Laplace, MechanismError};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unused};
@@ -75,10 +76,19 @@ pub(super) fn number(
     let too_noisy = |error| too_noisy(text, &error);
     let laplace = || -> Result<Mechanized, Refusal> {
         let epsilon = cost.epsilon(text, Selecting::Pure, 1)?;
-        let laplace = Laplace::calibrate(sensitivity.l1, &epsilon).map_err(too_noisy)?;
-        let accuracy = within(measure, Noise::Laplace(&laplace), 1);
+        let (mechanism, accuracy) = match measure.bins() {
+            Some(bins) => {
+                let own = Cumulative::laplace(bins, sensitivity.l1, &epsilon);
+                mechanism_of(own.map_err(too_noisy)?)
+            }
+            None => {
+                let own = Laplace::calibrate(sensitivity.l1, &epsilon).map_err(too_noisy)?;
+                let accuracy = within(measure, Noise::Laplace(&own), 1);
+                (Mechanism::Laplace(own), accuracy)
+            }
+        };
         Ok(cost.charged(Mechanized {
-            mechanism: Mechanism::Laplace(laplace),
+            mechanism,
             loss: Loss::pure(&epsilon),
             accuracy,
             rank: None,
@@ -89,6 +99,10 @@ pub(super) fn number(
     let gaussian =
         |epsilon: &Epsilon, delta: &Delta| gaussian(measure, sensitivity, epsilon, delta);
     let concentrated = |rho: &Rho| -> Result<Mechanized, Refusal> {
+        if let Some(bins) = measure.bins() {
+            let own = Cumulative::concentrated(bins, sensitivity.l2_squared, rho);
+            return Ok(cumulative(own.map_err(too_noisy)?, Loss::concentrated(rho)));
+        }
         let gaussian = Gaussian::calibrate_rho(sensitivity.l2_squared, rho).map_err(too_noisy)?;
         Ok(noisy(measure, gaussian, Loss::concentrated(rho)))
     };
@@ -286,10 +300,23 @@ fn gaussian(
     // A replaced row may leave one group for another.
     let groups = groups.filter(|_| measure.replaced.is_none());
     let moving = groups.map(|groups| groups.saturating_mul(parts));
+    if let Some(bins) = measure.bins() {
+        // Each row of a unit may be in a bin of its own.
+        let rows = moving.map(|groups| groups.saturating_mul(measure.limits.per_partition));
+        let own = Cumulative::gaussian(bins, sensitivity.l2_squared, rows, epsilon, delta)
+            .map_err(|error| too_noisy(&measure.clause.text, &error))?;
+        let loss = Loss::gaussian(epsilon, delta, &own.rho());
+        return Ok(cumulative(own, loss));
+    }
     let gaussian = Gaussian::calibrate(sensitivity.l2_squared, moving, epsilon, delta)
         .map_err(|error| too_noisy(&measure.clause.text, &error))?;
     let loss = Loss::gaussian(epsilon, delta, gaussian.rho());
     Ok(noisy(measure, gaussian, loss))
+}
+
+fn cumulative(own: Cumulative, loss: Loss) -> Mechanized {
+    let (mechanism, accuracy) = mechanism_of(own);
+    Mechanized { mechanism, loss, accuracy, rank: None, instead: None, together: None }
 }
 
 fn noisy(measure: &Measure, gaussian: Gaussian, loss: Loss) -> Mechanized {

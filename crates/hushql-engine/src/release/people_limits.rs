@@ -99,6 +99,7 @@ pub(crate) fn people_noise(mechanism: &Mechanism) -> Option<PeopleNoise<'_>> {
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
+        | Mechanism::Cumulative(_)
         | Mechanism::ChosenBound(_)
         | Mechanism::Exact => None,
     }

@@ -1,5 +1,6 @@
 //! How accurate the numbers of an answer are, including numbers computed from released ones.
 
+use super::cumulative::accuracy_of;
 use super::mechanism::{Mechanism, Mechanized, Predicted};
 use super::number::{Noise, within};
 use super::partition_selection::PartitionSelection;
@@ -60,6 +61,7 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
         }
         Mechanism::Gaussian(noise) => within(measure, Noise::Gaussian(noise), among),
         Mechanism::Exact => one.accuracy,
+        Mechanism::Cumulative(own) => accuracy_of(own, among),
         // The bound holds whichever contribution bound is chosen.
         Mechanism::ChosenBound(_) => {
             let all = accuracies_under_bounds(measure, mechanism, among);

@@ -38,6 +38,7 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
+                | Mechanism::Cumulative(_)
                 | Mechanism::ChosenBound(_)
                 | Mechanism::Exact => {
                     format!("range {}", calibrated_text(measure, choice))

@@ -57,7 +57,8 @@ pub(crate) fn refinable(
         | Input::Moments(_)
         | Input::Joint(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => false,
+        | Input::Places { .. }
+        | Input::Bins { .. } => false,
     };
     let subject = part.subject();
     let is_plain = measure.ladder.is_none()

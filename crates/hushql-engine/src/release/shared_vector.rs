@@ -340,7 +340,8 @@ fn member(
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => return None,
+        | Input::Places { .. }
+        | Input::Bins { .. } => return None,
     };
     Some(Member { at, part: kind, epsilon: one.loss.epsilon()?.clone() })
 }

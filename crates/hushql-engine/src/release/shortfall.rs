@@ -47,6 +47,7 @@ pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational)
         Mechanism::Gaussian(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
+        | Mechanism::Cumulative(_)
         | Mechanism::ChosenBound(_)
         | Mechanism::Exact => return None,
     })
@@ -81,6 +82,7 @@ fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
         | Mechanism::Gaussian(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
+        | Mechanism::Cumulative(_)
         | Mechanism::ChosenBound(_)
         | Mechanism::Exact => return None,
     })

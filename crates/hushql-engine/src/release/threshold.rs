@@ -188,6 +188,7 @@ fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
             | Mechanism::NoisyKeys(_)
+            | Mechanism::Cumulative(_)
             | Mechanism::ChosenBound(_)
             | Mechanism::Exact,
         )
@@ -528,6 +529,7 @@ impl Costs<'_> {
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::NoisyKeys(_)
+                | Mechanism::Cumulative(_)
                 | Mechanism::ChosenBound(_)
                 | Mechanism::Exact,
             )

@@ -127,6 +127,24 @@ impl Deviation {
         tree.deviations(&variances).into_iter().enumerate().map(of).collect()
     }
 
+    /// The deviation of one sum of multiples of independent noises of one law, whose multiples have
+    /// this Euclidean norm. `numbers` is the number of noises.
+    pub fn of_sum(norm: f64, law: Law, numbers: usize) -> Self {
+        let between = law.between(numbers);
+        let (tail, whole) = match (law, between) {
+            (_, None) => (Tail::Any, law.variance()),
+            (Law::Laplace(_), Some(_)) => (Tail::LogConcave, law.variance()),
+            (Law::Gaussian(_), Some(between)) => (Tail::Gaussian, law.variance() + between),
+        };
+        Self {
+            deviation: norm * whole.sqrt(),
+            between: norm * between.unwrap_or(0.0).sqrt(),
+            tail,
+            sums: None,
+            moved: 0.0,
+        }
+    }
+
     /// The error of a number, in steps, at confidence 1 − β.
     ///
     /// # Guarantee

@@ -10,11 +10,13 @@
 //! ```
 
 mod deviation;
+mod running;
 mod tail;
 mod tree;
 mod whole;
 
 pub use deviation::{Deviation, Law};
-pub use tail::tail;
+pub use running::{CountTree, rising};
+pub use tail::{GridNoise, is_within, tail, tail_of};
 pub use tree::Tree;
 pub use whole::WholeNumbers;

@@ -22,6 +22,7 @@
 mod chosen_bound;
 mod conversion;
 mod coupons;
+mod cumulative;
 mod exponential;
 mod gaussian;
 mod generalized;
@@ -55,6 +56,7 @@ use thiserror::Error;
 pub use chosen_bound::{Beyond, ChosenBound, Rung};
 pub use conversion::{epsilon_of_rho, largest_rho};
 pub use coupons::{MOST_COUPONS, most_coupons};
+pub use cumulative::{CountNoise, Cumulative, MOST_BINS};
 pub use exponential::Exponential;
 pub use gaussian::Gaussian;
 pub use generalized::{Generalized, SizedRun};

@@ -49,6 +49,7 @@ pub fn numbers(mechanism: &str, eps: &str) -> Vec<Case> {
     };
     // So many at either end that no noise makes a mean leave the range.
     let low = Row { id: 2, g: "x", k: "a", n: 0, x: 2.5, v: 0, ..EXTREME };
+    let spread = || [crowd(300, low), crowd(300, Row { id: 3, x: -1.0, ..EXTREME })].concat();
     let ends = || [crowd(300, low), crowd(300, Row { id: 3, ..EXTREME })].concat();
     vec![
         case("COUNT(*)", "", vec![], Shown::Numbers),
@@ -59,6 +60,9 @@ pub fn numbers(mechanism: &str, eps: &str) -> Vec<Case> {
         case("SUM(n * x)", "", vec![], Shown::Numbers).variant(),
         case("AVG(n)", "", ends(), Shown::Mean(0.0, 9.0)),
         case("AVG(x)", "", ends(), Shown::Mean(-5.0, 2.5)).variant(),
+        // The person is in the first of three bins, and the others have so many rows that the
+        // numbers rise by themselves.
+        case("CDF(x, 3)", "", spread(), Shown::Numbers),
         case("COUNT(DISTINCT id)", "", vec![], Shown::Numbers),
         case("COUNT(DISTINCT n)", "", crowd(2, low), Shown::Numbers),
         case("VAR_POP(n)", "", crowd(300, low), Shown::Numbers),
@@ -115,6 +119,7 @@ pub fn of_several_rows(mechanism: &str, eps: &str) -> Vec<Case> {
             Shown::Numbers,
         ),
         case(", rows=2", "SUM(x)", "", Shown::Numbers),
+        case(", rows=2", "CDF(n, 1)", "", Shown::Numbers),
         case(", rows=2", "AVG(n)", "", Shown::Mean(0.0, 9.0)),
         case(", rows=3", "VAR_POP(n)", "", Shown::Numbers),
         case(", rows=3", "COVAR_POP(n, x)", "", Shown::Numbers),

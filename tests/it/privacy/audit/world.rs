@@ -164,7 +164,10 @@ impl Case {
             .fields()
             .iter()
             .zip(batch.columns())
-            .filter(|(field, _)| field.data_type().is_numeric() && field.name() != "id")
+            .filter(|(field, _)| {
+                let of = field.data_type();
+                (of.is_numeric() || matches!(of, DataType::List(_))) && field.name() != "id"
+            })
             .map(|(_, column)| floats(column))
             .collect();
         match self.shown {
@@ -221,6 +224,8 @@ impl Case {
 fn floats(column: &ArrayRef) -> Vec<f64> {
     let column = match column.data_type() {
         DataType::Float64 => Arc::clone(column),
+        // The numbers of all lists, one after another.
+        DataType::List(_) => return floats(column.as_list::<i32>().values()),
         _ => cast(column, &DataType::Float64).unwrap(),
     };
     let column = column.as_primitive::<Float64Type>();

@@ -220,10 +220,11 @@ fn expressions() -> Vec<String> {
 
 /// Every mechanism before every aggregate.
 fn releases() -> impl Iterator<Item = String> {
-    const ARGUMENTS: [&str; 14] = [
+    const ARGUMENTS: [&str; 15] = [
         "*",
         "a",
         "a, (0.25, 0.5)",
+        "a, 4",
         "a, (0.1, 0.5), contribution_bounds_per_row => (0, 5)",
         "id",
         "DISTINCT id",
@@ -236,7 +237,8 @@ fn releases() -> impl Iterator<Item = String> {
         "a, b",
         "DISTINCT a",
     ];
-    let mut names: Vec<String> = ["quantile", "quantiles", "variance"].map(str::to_owned).into();
+    let mut names: Vec<String> =
+        ["quantile", "quantiles", "cdf", "variance"].map(str::to_owned).into();
     for function in SessionStateDefaults::default_aggregate_functions() {
         names.push(function.name().to_owned());
     }

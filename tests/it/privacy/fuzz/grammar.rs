@@ -266,7 +266,8 @@ fn aggregate(dice: &mut Dice, of: &Source) -> String {
     let depth = dice.below(3);
     let value = number(dice, of, depth);
     let value = if dice.one_in(3) { value } else { format!("CLAMP({value}, -1, 30)") };
-    let call = match dice.below(14) {
+    let call = match dice.below(15) {
+        14 => format!("CDF({value}, {})", dice.pick(&["1", "3", "20", "0", "2.5"])),
         13 => format!("MODE({})", text(dice, of)),
         0 | 1 => "COUNT(*)".to_owned(),
         12 => {

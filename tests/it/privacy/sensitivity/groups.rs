@@ -22,7 +22,8 @@ pub(super) fn grouped(dice: &mut Dice, unit: &Unit) -> String {
         false => String::new(),
     };
     let aggregate = |dice: &mut Dice| {
-        let call = match dice.below(13) {
+        let call = match dice.below(14) {
+            13 => format!("CDF({}, {})", clamped(dice), dice.pick(&["2", "5"])),
             10 => format!("MEDIAN({})", clamped(dice)),
             11 => match (clamped(dice), dice.pick(&["0.9", "(0.25, 0.5)", "1"])) {
                 (of, list) if list.starts_with('(') => format!("QUANTILES({of}, {list})"),

@@ -324,7 +324,13 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
         }
     };
     let aggregate = |dice: &mut Dice| {
-        let call = match dice.below(21) {
+        let call = match dice.below(22) {
+            21 => {
+                let bins = dice.pick(&["1", "2", "3", "7", "40"]);
+                let of = dice.pick(&["a", "x", "d", "ts", "m", "CLAMP(y, -1.5, 2)"]).to_owned();
+                let of = if dice.one_in(2) { of } else { clamped(dice) };
+                format!("CDF({of}, {bins}{})", per(dice, "row"))
+            }
             19 | 20 => {
                 let name = dice.pick(&[
                     "CORR",

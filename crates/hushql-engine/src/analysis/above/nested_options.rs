@@ -126,6 +126,7 @@ fn plain(name: AggregateName) -> Option<(Arc<AggregateUDF>, ArgumentType)> {
         AggregateName::Spread(Spread::StddevSamp) => (stddev_udaf(), ArgumentType::Double),
         AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Revenue
         | AggregateName::Joint(_)
         | AggregateName::Unsupported(_) => return None,

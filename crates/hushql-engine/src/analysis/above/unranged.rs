@@ -1,8 +1,9 @@
-//! HISTOGRAM, PERCENTILE_DISC, QUANTILES and quantiles of dates over rows that are no private rows.
+//! HISTOGRAM, PERCENTILE_DISC, QUANTILES, CDF and quantiles of dates over rows that are no private
+//! rows.
 //!
 //! In: the public plan. Out: a refusal if the plan asks for a histogram, whose range is declared
-//! for columns of private tables, or for PERCENTILE_DISC or a quantile of dates and the like, which
-//! are choices among such a range.
+//! for columns of private tables, for CDF, which divides such a range, or for PERCENTILE_DISC or a
+//! quantile of dates and the like, which are choices among it.
 //!
 //! ```text
 //! SELECT HISTOGRAM(share, 4) FROM census      write width_bucket(share, 0, 100, 10)
@@ -14,7 +15,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::bind::{PERCENTILE_DISC, QUANTILES, is_moment_quantile};
+use crate::bind::{CDF, PERCENTILE_DISC, QUANTILES, is_moment_quantile};
 use crate::functions::is_histogram;
 use crate::refusal::{Reason, Refusal};
 
@@ -28,7 +29,7 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         node.apply_expressions(|expr| {
             expr.apply(|part| {
                 let discrete = CallOf::function(part)
-                    .filter(|c| [PERCENTILE_DISC, QUANTILES].contains(&c.func.name()));
+                    .filter(|c| [PERCENTILE_DISC, QUANTILES, CDF].contains(&c.func.name()));
                 let histogram =
                     matches!(part, Expr::ScalarFunction(call) if is_histogram(&call.func));
                 if histogram || discrete.is_some() || is_moment_quantile(part) {
@@ -58,6 +59,15 @@ pub(crate) fn no_histogram(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
                 readable(expr),
                 "QUANTILES chooses among the values of a private column, and these rows are none",
                 format!("QUANTILE({x}, 0.25), QUANTILE({x}, 0.5), QUANTILE({x}, 0.75)"),
+            )
+            .into());
+        }
+        if call.func.name() == CDF {
+            return Err(Refusal::new(
+                Reason::Function,
+                readable(expr),
+                "CDF divides the range of a private column, and these rows are none",
+                format!("COUNT(*) FILTER (WHERE {x} <= 10), and one such count for each end"),
             )
             .into());
         }

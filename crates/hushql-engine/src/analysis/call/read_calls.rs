@@ -180,6 +180,9 @@ pub(crate) fn bare_clause_of(
             let literals = fractions.iter().map(literal_number).collect::<Option<Vec<_>>>();
             (literals.ok_or_else(|| no_literals(expr))?, fractions.len() + 1)
         }
+        (AggregateName::Cdf, [_, bins]) => {
+            (vec![literal_number(bins).ok_or_else(|| no_bins(expr))?], 2)
+        }
         (AggregateName::Unsupported(_), args) => (Vec::new(), args.len()),
         (AggregateName::Joint(_), _) => (Vec::new(), 2),
         _ => (Vec::new(), 1),
@@ -206,6 +209,17 @@ fn literal_number(expr: &Expr) -> Option<Literal> {
     let cast = if let Expr::Cast(cast) = expr { cast.expr.as_ref() } else { expr };
     let Expr::Literal(value, _) = cast else { return None };
     Some(Literal::Number(value.to_string()))
+}
+
+fn no_bins(expr: &Expr) -> Refusal {
+    let x = CallOf::function(expr).and_then(|call| call.params.args.first().map(readable));
+    let x = x.unwrap_or_else(|| "x".to_owned());
+    Refusal::new(
+        Reason::BadValue,
+        readable(expr),
+        "the number of bins of CDF is a number that stands in the query",
+        format!("CDF({x}, 100)"),
+    )
 }
 
 fn no_literals(expr: &Expr) -> Refusal {

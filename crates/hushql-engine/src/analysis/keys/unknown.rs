@@ -108,6 +108,7 @@ fn has_value_in_each_group(call: &Call) -> bool {
             | AggregateName::Median
             | AggregateName::Quantile
             | AggregateName::Quantiles
+            | AggregateName::Cdf
             | AggregateName::Spread(_)
             | AggregateName::Joint(_)
             | AggregateName::Unsupported(_) => true,

@@ -75,6 +75,13 @@ pub enum Input {
         /// The column that is summed.
         weight: Option<usize>,
     },
+    /// CDF(x, n): the rows' bins. They are counted.
+    Bins {
+        /// The column of bins. NULL does not count.
+        place: usize,
+        /// The number of bins.
+        bins: usize,
+    },
 }
 
 /// The columns of one candidate's aggregate.
@@ -172,6 +179,7 @@ impl Input {
                 to(place);
                 weight.iter_mut().for_each(to);
             }
+            Self::Bins { place, .. } => to(place),
         }
     }
 
@@ -187,7 +195,8 @@ impl Input {
             | Self::Mean(_)
             | Self::Moments(_)
             | Self::Joint(_)
-            | Self::Places { .. } => false,
+            | Self::Places { .. }
+            | Self::Bins { .. } => false,
         }
     }
 }
@@ -223,7 +232,7 @@ impl Measure {
             return format!("{what} [{x} × {y}]");
         }
         // Positions on an axis are counted, and a count needs no range.
-        if matches!(self.input, Input::Places { weight: None, .. }) {
+        if matches!(self.input, Input::Places { weight: None, .. } | Input::Bins { .. }) {
             return what;
         }
         format!("{what} [{}..{}]", shown(self.lo), shown(self.hi))
@@ -249,6 +258,7 @@ impl Measure {
             Some(CandidateSource::Unknown { .. }) => InputShape::Keys,
             Some(CandidateSource::Keys(_) | CandidateSource::Each(_)) | None => match self.input {
                 Input::Distinct(_) => InputShape::Distinct,
+                Input::Bins { .. } => InputShape::Places,
                 Input::Rows
                 | Input::Values(_)
                 | Input::Units
@@ -284,7 +294,7 @@ impl Measure {
             Input::Moments(_) => 3,
             Input::Joint(joint) => joint.pairs.products(),
             Input::Terms { columns, .. } => columns.len(),
-            Input::Places { .. } => 1,
+            Input::Places { .. } | Input::Bins { .. } => 1,
         }
     }
 
@@ -301,6 +311,11 @@ impl Measure {
     /// The moments of a statistic of two columns.
     pub fn joint(&self) -> Option<&JointMoments> {
         if let Input::Joint(joint) = &self.input { Some(joint) } else { None }
+    }
+
+    /// The number of bins of a CDF.
+    pub fn bins(&self) -> Option<usize> {
+        if let Input::Bins { bins, .. } = self.input { Some(bins) } else { None }
     }
 
     /// The moments of a variance or standard deviation.
@@ -345,7 +360,8 @@ fn weight(input: &Input, lo: i128, hi: i128) -> Option<u128> {
         | Input::Sum(_)
         | Input::SumPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => Some(lo.unsigned_abs().max(hi.unsigned_abs())),
+        | Input::Places { .. }
+        | Input::Bins { .. } => Some(lo.unsigned_abs().max(hi.unsigned_abs())),
     }
 }
 

@@ -255,7 +255,11 @@ fn admit(floor: &FloorOf, measure: &Measure) -> Result<(), Refusal> {
         | Input::Moments(_)
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_) => Ok(()),
-        Input::Distinct(_) | Input::Joint(_) | Input::Terms { .. } | Input::Places { .. } => refuse(
+        Input::Distinct(_)
+        | Input::Joint(_)
+        | Input::Terms { .. }
+        | Input::Places { .. }
+        | Input::Bins { .. } => refuse(
             Reason::Operand,
             "how many people are behind this one is not counted yet",
             "COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM(x), AVG(x), VARIANCE(x) or STDDEV(x)"

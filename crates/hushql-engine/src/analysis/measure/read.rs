@@ -33,6 +33,7 @@ pub(crate) fn read(
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Revenue => Err(Refusal::new(
             Reason::Score,
             text,

@@ -109,7 +109,7 @@ pub(crate) fn replace(measure: &mut Measure, read: ReadPublic) -> Result<(), Ref
     };
     let moved = Moved { lo: measure.lo, hi: measure.hi, change };
     let (derived, change) = match (&measure.input, change) {
-        (Input::Terms { .. } | Input::Places { .. }, _) => {
+        (Input::Terms { .. } | Input::Places { .. } | Input::Bins { .. }, _) => {
             return refuse("COUNT, SUM or AVG of a public group");
         }
         (

@@ -218,7 +218,8 @@ fn rows_of(measure: &Measure, schema: &DFSchema) -> Option<OneSetOfRows> {
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => return None,
+        | Input::Places { .. }
+        | Input::Bins { .. } => return None,
     };
     // A float that is never NULL can be NaN, which counts as NULL.
     let may_be_null = |column: &usize| {
@@ -244,7 +245,8 @@ fn leader(measures: &[Measure], members: &[usize]) -> usize {
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => 2,
+        | Input::Places { .. }
+        | Input::Bins { .. } => 2,
     };
     let epsilon = |at: usize| measures[at].clause.parameters.epsilon.as_ref().map(Epsilon::value);
     let all_state_it = members.iter().all(|at| epsilon(*at).is_some());
@@ -277,6 +279,7 @@ pub(crate) fn has_ladder(call: &AggregateCall) -> bool {
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)

@@ -256,7 +256,8 @@ fn released(
             | Input::SumPerUnit(_)
             | Input::MeanPerUnit(_)
             | Input::Terms { .. }
-            | Input::Places { .. } => return None,
+            | Input::Places { .. }
+            | Input::Bins { .. } => return None,
         };
         let limits = own.limits;
         let groups = limits.l0.or(limits.total)?;
@@ -284,7 +285,8 @@ fn reads(measure: &Measure, own: usize) -> bool {
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => false,
+        | Input::Places { .. }
+        | Input::Bins { .. } => false,
     }
 }
 

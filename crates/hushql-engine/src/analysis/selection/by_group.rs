@@ -74,6 +74,7 @@ pub(crate) fn named(
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)
         | AggregateName::Unsupported(_) => Err(Refusal::new(

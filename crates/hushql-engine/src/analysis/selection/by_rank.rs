@@ -89,7 +89,7 @@ fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Opti
 }
 
 /// The position among ascending numbers.
-fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<AxisPlace> {
+pub(super) fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<AxisPlace> {
     if data_type.is_floating() {
         let floats: Option<Vec<f64>> = numbers.iter().map(ToPrimitive::to_f64).collect();
         return floats.map(|numbers| AxisPlace::Floats { numbers: numbers.into(), strict });
@@ -161,7 +161,8 @@ pub(crate) fn on_line(
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => {
+        | Input::Places { .. }
+        | Input::Bins { .. } => {
             return Err(Refusal::new(
                 Reason::Score,
                 &text,

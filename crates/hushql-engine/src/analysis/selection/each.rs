@@ -189,7 +189,8 @@ fn column_of(input: &Input, by: &str, text: &str) -> Result<Option<usize>, Refus
         | Input::Moments(_)
         | Input::Joint(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => Err(too_large(text)),
+        | Input::Places { .. }
+        | Input::Bins { .. } => Err(too_large(text)),
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) mod by_group;
 pub(crate) mod by_rank;
 pub(crate) mod candidate_expr;
 pub(crate) mod candidates;
+pub(crate) mod cdf;
 pub(crate) mod each;
 mod fractions;
 pub(crate) mod oscillation;

@@ -250,6 +250,7 @@ fn shows_a_value(function: AggregateName) -> bool {
         AggregateName::Count
         | AggregateName::Sum
         | AggregateName::Avg
+        | AggregateName::Cdf
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)

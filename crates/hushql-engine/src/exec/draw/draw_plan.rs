@@ -72,6 +72,7 @@ pub(super) fn noise(mechanism: &Mechanism, rng: &mut QueryRng) -> Result<i128, D
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)
         | Mechanism::NoisyKeys(_)
+        | Mechanism::Cumulative(_)
         | Mechanism::ChosenBound(_) => return Err(failed().into()),
     })
 }

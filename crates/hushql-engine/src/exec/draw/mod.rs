@@ -33,6 +33,7 @@ use hidden_numbers::{PeopleCounts, hide_numbers};
 use hushql_exec::gather::Gathered;
 use joint_estimate::JointScale;
 use rungs::OfLadder;
+use running_totals::running_totals;
 use select::choose;
 use variance_estimate::Scale;
 
@@ -43,6 +44,7 @@ pub(crate) mod hidden_groups;
 mod hidden_numbers;
 pub(crate) mod joint_estimate;
 pub(crate) mod rungs;
+mod running_totals;
 pub(crate) mod select;
 pub(crate) mod variance_estimate;
 
@@ -112,6 +114,10 @@ fn drawn(
                 rows = Some(chosen.iter().map(of).collect());
             }
             ReleaseKind::Number(_) => {
+                if let Mechanism::Cumulative(mechanism) = &draw_plan.mechanism {
+                    columns.push(running_totals(draw_plan, mechanism, own, rng)?);
+                    continue;
+                }
                 let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
                     return Err(failed().into());
                 };

@@ -65,6 +65,7 @@ pub(crate) fn choose(
             | Mechanism::Generalized(_)
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
+            | Mechanism::Cumulative(_)
             | Mechanism::ChosenBound(_)
             | Mechanism::Exact => Err(failed().into()),
         };
@@ -431,6 +432,7 @@ fn among(
                 | Mechanism::Gaussian(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::NoisyKeys(_)
+                | Mechanism::Cumulative(_)
                 | Mechanism::ChosenBound(_)
                 | Mechanism::Exact,
                 _,

@@ -157,7 +157,7 @@ async fn rows(
     let groups = part.key_names().len();
     // The sums are grouped by the keys, and by the position if there is one.
     let mut keys = groups;
-    if let Input::Places { place, .. } = &measure.input {
+    if let Input::Places { place, .. } | Input::Bins { place, .. } = &measure.input {
         wanted.push(*place);
         keys += 1;
     }
@@ -169,7 +169,7 @@ async fn rows(
     let value = match &measure.input {
         Input::Values(column) | Input::Sum(column) => Some(take(*column)),
         Input::Places { weight, .. } => weight.map(&mut take),
-        Input::Rows | Input::Units => None,
+        Input::Rows | Input::Units | Input::Bins { .. } => None,
         Input::Distinct(_)
         | Input::Mean(_)
         | Input::Moments(_)
@@ -223,8 +223,11 @@ async fn rows(
     summed(Arc::new(kept), &keys, &[term])
 }
 
-/// The number of positions on a choice's axis.
+/// The number of positions on a choice's axis, or of bins.
 fn places_of(measure: &Measure) -> Option<u64> {
+    if let Some(bins) = measure.bins() {
+        return u64::try_from(bins).ok();
+    }
     match measure.choice().map(|choice| &choice.source) {
         Some(CandidateSource::Line { axis, .. }) => Some(axis.count()),
         Some(

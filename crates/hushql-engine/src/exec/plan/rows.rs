@@ -136,7 +136,9 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         }
         Input::Distinct(_) => return internal_err!("distinct values are not a sum over rows"),
         Input::Rows | Input::Units => vec![simple(&measure.input, None)?],
-        Input::Places { .. } => return internal_err!("places are not sums of a key"),
+        Input::Places { .. } | Input::Bins { .. } => {
+            return internal_err!("places are not sums of a key");
+        }
     };
     let limits = EnforcedBounds {
         total: measure.limits.total,
@@ -160,7 +162,7 @@ pub(crate) fn conditions(part: &PrivateAggregate, measure: &Measure) -> Option<E
     let input = part.input();
     let unit = usize::from(part.has_unit());
     let mut conditions = Vec::new();
-    if let Input::Places { place, .. } = &measure.input {
+    if let Input::Places { place, .. } | Input::Bins { place, .. } = &measure.input {
         conditions.push(column(input, *place).is_not_null());
     }
     for i in 0..part.key_names().len() {

@@ -55,7 +55,9 @@ pub(crate) fn terms_of_measure(measure: &Measure) -> Result<Vec<Term>> {
             };
             return columns.iter().map(term).collect();
         }
-        Input::Places { .. } => return internal_err!("places are not sums of a key"),
+        Input::Places { .. } | Input::Bins { .. } => {
+            return internal_err!("places are not sums of a key");
+        }
         Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => {
             return internal_err!("a row that is its own unit counts once anyway");
         }

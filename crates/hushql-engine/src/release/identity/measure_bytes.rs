@@ -129,6 +129,11 @@ fn of_input(
             }
             Some(all)
         }
+        Input::Bins { place, bins } => {
+            let mut all = of("bins", *place)?;
+            all.debug(bins);
+            Some(all)
+        }
         Input::Places { place, weight } => {
             let mut all = of("places", *place)?;
             all.nested(&optional(*weight, column)?);
