@@ -433,6 +433,8 @@ SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status;
 
 -- EXPLAIN PRIVACY | HushQL
 EXPLAIN PRIVACY SELECT COUNT(*) FROM adult;
+-- EXPLAIN PRIVACY TUNE | HushQL
+EXPLAIN PRIVACY TUNE SELECT LAPLACE(eps=1) COUNT(*) FROM adult ON census;
 -- EXPLAIN | both | owners only; analysts write EXPLAIN PRIVACY
 EXPLAIN SELECT COUNT(*) FROM adult;
 -- EXPLAIN ANALYZE | PostgreSQL | row counts of operators would be exact

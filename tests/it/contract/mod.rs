@@ -49,6 +49,7 @@ pub(crate) mod synthetic;
 pub(crate) mod terminal;
 pub(crate) mod text_files;
 pub(crate) mod tpch;
+pub(crate) mod tuning;
 pub(crate) mod tutorial;
 pub(crate) mod views;
 pub(crate) mod visible;

@@ -15,6 +15,7 @@ pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause, ReleaseI
 pub use super::markers::{candidate_marker, candidate_of, marked, marker};
 pub use super::statistics::{Joint, Spread};
 use super::synthetic_options::{SyntheticMethod, SyntheticOptions};
+use super::tunable_text::TunableText;
 use crate::dialect::copy_format::CopyTarget;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon};
@@ -61,6 +62,13 @@ pub enum Statement {
         /// The format of the explanation.
         format: ExplainFormat,
     },
+    /// `EXPLAIN PRIVACY TUNE query ON table`.
+    ExplainTuning {
+        /// The question, and the rows on which its bounds are tried.
+        statement: Box<TuneStatement>,
+        /// The format of the explanation.
+        format: ExplainFormat,
+    },
     /// A statement that drops a release table, or changes who may read it.
     ReleaseTable(ReleaseTableChange),
     /// A request for more of a budget, or the owner's decision on one.
@@ -81,9 +89,12 @@ impl Statement {
             Self::CreateSyntheticTable(statement) | Self::ExplainSynthetic { statement, .. } => {
                 Some(&mut statement.query)
             }
-            Self::ReleaseTable(_) | Self::BudgetRequest(_) | Self::Declare(_) | Self::Show(_) => {
-                None
-            }
+            // Each setting of a question that is tuned has a text of its own.
+            Self::ExplainTuning { .. }
+            | Self::ReleaseTable(_)
+            | Self::BudgetRequest(_)
+            | Self::Declare(_)
+            | Self::Show(_) => None,
         };
         if let Some(query) = query {
             query.text = text.trim().to_owned();
@@ -140,6 +151,23 @@ pub struct SyntheticStatement {
     /// The cost, and further options.
     pub options: SyntheticOptions,
     /// The query for the rows that the invented ones resemble. It has no release.
+    pub query: QueryStatement,
+}
+
+/// `EXPLAIN PRIVACY TUNE query ON table`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TuneStatement {
+    /// The text of the question, and the places of its bounds in it.
+    pub text: TunableText,
+    /// The table that the question reads.
+    pub table: String,
+    /// The keys of its GROUP BY, over the columns of the table.
+    pub(crate) keys: Vec<sql::Expr>,
+    /// The values that its aggregate reads, without their CLAMP; `None` for `COUNT(*)`.
+    pub(crate) value: Option<sql::Expr>,
+    /// The table on whose rows bounds are tried.
+    pub stand_in: String,
+    /// The question as it is written.
     pub query: QueryStatement,
 }
 

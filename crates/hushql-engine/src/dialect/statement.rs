@@ -17,6 +17,7 @@ use super::script::TokenOffsets;
 use super::size::too_deep;
 use super::slice_clauses::analyst;
 use super::synthetic_statement::{created, names_synthetic_table, synthetic_table};
+use super::tune_statement::tuned;
 use super::value::Value;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
@@ -111,7 +112,7 @@ fn statement(
             Statement::Query(query(parser, dialect)?)
         }
         "analyze" if asks_for_domain(parser) => Statement::Query(domain_query(parser)?),
-        "explain" => explain(parser, dialect)?,
+        "explain" => explain(text, parser, dialect)?,
         "copy" if copies(parser) => copy(parser, dialect)?,
         "show" | "describe" | "summarize" => Statement::Show(show(parser)?),
         "alter" if suggests(parser) => Statement::Show(suggestion(parser)?),
@@ -162,7 +163,11 @@ fn unknown_statement(word: &str) -> Refusal {
     )
 }
 
-fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, DialectError> {
+fn explain(
+    text: &str,
+    parser: &mut Parser,
+    dialect: &HushDialect,
+) -> Result<Statement, DialectError> {
     expect_word(parser, "EXPLAIN")?;
     let privacy = take_word(parser, "PRIVACY");
     let mut format = ExplainFormat::Text;
@@ -172,6 +177,14 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
         } else {
             expect_word(parser, "TEXT")?;
             ExplainFormat::Text
+        };
+    }
+    if privacy && take_word(parser, "TUNE") {
+        return match tuned(text, parser, dialect) {
+            Ok(statement) => {
+                Ok(Statement::ExplainTuning { statement: Box::new(statement), format })
+            }
+            Err(error) => explained_refusal(error, format),
         };
     }
     let of_domain = privacy && asks_for_domain(parser);
@@ -197,11 +210,7 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
             Ok(statement) => {
                 Ok(Statement::ExplainSynthetic { statement: Box::new(statement), format })
             }
-            // A statement that is nested too deeply was not read to its end.
-            Err(DialectError::Refused(refusal)) if refusal.reason() != Reason::TooLarge => {
-                Ok(Statement::ExplainPrivacy { query: Err(refusal), format })
-            }
-            Err(error) => Err(error),
+            Err(error) => explained_refusal(error, format),
         };
     }
     let asked = if of_domain {
@@ -211,13 +220,23 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
     } else {
         query(parser, dialect)
     };
-    let query = match asked {
-        Ok(query) => Ok(query),
-        // A query that is nested too deeply was not read to its end.
-        Err(DialectError::Refused(refusal)) if refusal.reason() != Reason::TooLarge => Err(refusal),
-        Err(error) => return Err(error),
-    };
-    Ok(Statement::ExplainPrivacy { query, format })
+    match asked {
+        Ok(query) => Ok(Statement::ExplainPrivacy { query: Ok(query), format }),
+        Err(error) => explained_refusal(error, format),
+    }
+}
+
+/// The explanation of a refusal. A statement that is nested too deeply was not read to its end.
+fn explained_refusal(
+    error: DialectError,
+    format: ExplainFormat,
+) -> Result<Statement, DialectError> {
+    match error {
+        DialectError::Refused(refusal) if refusal.reason() != Reason::TooLarge => {
+            Ok(Statement::ExplainPrivacy { query: Err(refusal), format })
+        }
+        error => Err(error),
+    }
 }
 
 fn show(parser: &mut Parser) -> Result<Show, ParserError> {

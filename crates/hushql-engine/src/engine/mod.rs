@@ -74,6 +74,7 @@ pub(crate) mod stream;
 mod summary;
 mod synthetic_about;
 mod synthetic_tables;
+mod tuning;
 pub(crate) mod vault_file;
 pub(crate) mod visible_catalog;
 

@@ -71,6 +71,13 @@ pub struct Session {
     pub(crate) postgres_names: bool,
 }
 
+fn in_format(explanation: Explanation, format: ExplainFormat) -> Output {
+    match format {
+        ExplainFormat::Text => Output::Explanation(explanation),
+        ExplainFormat::Json => Output::ExplanationJson(explanation),
+    }
+}
+
 /// The refusal of any other statement in the place of a query.
 pub(super) fn not_a_query() -> Refusal {
     let hint = "SELECT …; other statements run with `execute`";
@@ -285,10 +292,10 @@ impl Session {
                 let (session, state) = (self.clone(), self.state(clock));
                 let explained = move || session.explained_rows(&statement, &state);
                 let explanation = clock.aside(explained).await?;
-                Ok(match format {
-                    ExplainFormat::Text => Output::Explanation(explanation),
-                    ExplainFormat::Json => Output::ExplanationJson(explanation),
-                })
+                Ok(in_format(explanation, format))
+            }
+            Statement::ExplainTuning { statement, format } => {
+                self.tuned(&statement, clock).await.map(|told| in_format(told, format))
             }
             Statement::ReleaseTable(change) => self.change_release_table(&change).await,
             Statement::ExplainPrivacy { query, format } => {
@@ -299,10 +306,7 @@ impl Session {
                     }
                     Err(refusal) => Explanation::of_refusal(&refusal),
                 };
-                Ok(match format {
-                    ExplainFormat::Text => Output::Explanation(explanation),
-                    ExplainFormat::Json => Output::ExplanationJson(explanation),
-                })
+                Ok(in_format(explanation, format))
             }
             Statement::Explain(query) => {
                 let (session, state) = (self.clone(), self.state(clock));
@@ -414,6 +418,7 @@ impl Session {
             Statement::ReleaseTable(_)
             | Statement::BudgetRequest(_)
             | Statement::ExplainSynthetic { .. }
+            | Statement::ExplainTuning { .. }
             | Statement::ExplainPrivacy { .. }
             | Statement::Explain(_)
             | Statement::Declare(_)

@@ -65,6 +65,7 @@ mod synthetic_lines;
 mod template_lines;
 mod threshold_lines;
 mod tighter;
+pub(crate) mod tuning_lines;
 mod unit_text;
 
 pub(crate) use crate::release::record::threshold_ledger_texts;

@@ -257,6 +257,7 @@ impl Session {
             Statement::CreateReleaseTable { .. }
             | Statement::CreateSyntheticTable(_)
             | Statement::ExplainSynthetic { .. }
+            | Statement::ExplainTuning { .. }
             | Statement::ReleaseTable(_)
             | Statement::BudgetRequest(_) => false,
         };
