@@ -124,6 +124,7 @@ fn the_release(question: &QueryStatement) -> Result<&ReleaseClause, DialectError
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Quantiles
+        | AggregateName::Cdf
         | AggregateName::Revenue
         | AggregateName::Spread(_)
         | AggregateName::Joint(_)

@@ -99,7 +99,8 @@ pub(super) fn calibrated(release: &Release) -> Result<Calibrated, Refusal> {
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. }
-        | Input::Places { .. } => {
+        | Input::Places { .. }
+        | Input::Bins { .. } => {
             return Err(not_tuned("it is no COUNT, SUM or AVG of rows"));
         }
     };
