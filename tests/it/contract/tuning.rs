@@ -124,7 +124,7 @@ async fn the_noise_is_that_of_the_question() {
     for question in [
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t",
         "SELECT k, LAPLACE(eps=2, groups=2) SUM(x) AS n FROM t GROUP BY k",
-        "SELECT k, GAUSSIAN(rho=0.5) SUM(x) AS n FROM t GROUP BY k",
+        "SELECT k, GAUSSIAN(eps=1, delta=1e-6) SUM(x) AS n FROM t GROUP BY k",
     ] {
         let told = tuned(&lab, question, "\"like\"").await;
         assert!(settings(&told).len() >= 20, "{told}");
@@ -259,7 +259,9 @@ async fn synthetic_tables_stand_in() {
     let question = "SELECT city, LAPLACE(eps=1) SUM(price) AS paid FROM orders GROUP BY city";
     for (on, rows) in [("invented", 500), ("kept", 10)] {
         let told = tuned(&lab, question, on).await;
-        assert_eq!(told["tuning"]["rows"], rows, "{told}");
+        // Rows without a city are in no group; which ones there are, noise decides.
+        let of = |name: &str| told["tuning"][name].as_u64().unwrap_or_else(|| panic!("{told}"));
+        assert_eq!(of("rows") + of("rows_left_out"), rows, "{told}");
         assert!(settings(&told).len() >= 5 && told["tuning"]["unit"].is_null(), "{told}");
         // What is proposed can be asked.
         assert!(lab.cost(told["tuning"]["write"].as_str().unwrap()).is_ok(), "{told}");
