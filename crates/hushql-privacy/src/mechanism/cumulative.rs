@@ -190,7 +190,7 @@ impl Cumulative {
     ///
     /// # Guarantee
     /// The best estimate of each bin, rounded, is off by more with probability at most β. For the
-    /// [`MOST_LAWS`] bins with the largest variance, the law of their noises gives it, see
+    /// 64 bins with the largest variance, the law of their noises gives it, see
     /// [`tail_of`] and [`is_within`]; for the other bins, and for Gaussian noise of σ < 1/2, their
     /// variance does, see [`Deviation::within`]. Putting the numbers in order makes neither the
     /// largest error of all bins nor the sum of the squared errors larger, see [`rising`].
